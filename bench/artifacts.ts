@@ -34,7 +34,13 @@ async function transfers(directory: string): Promise<Row[]> {
   const [source, copy, out] = ['source', 'copy', 'out'].map((name) => join(directory, name)) as [string, string, string]
   await writeSource(source)
   const store = join(directory, 'store')
-  const [copies, saves, loads]: [number[], number[], number[]] = [[], [], []]
+  const [copies, saves, streamed, loads, files]: [number[], number[], number[], number[], number[]] = [
+    [],
+    [],
+    [],
+    [],
+    [],
+  ]
   let peak = 0
   // It starts the thread that hashes large content.
   await createArtifactService(storeInDirectory(store)).save('first', Buffer.alloc(16 * MiB))
@@ -47,17 +53,25 @@ async function transfers(directory: string): Promise<Row[]> {
       await measureMs(async () => promisify(execFile)('sh', ['-c', 'cp "$0" "$1" && sync "$1"', source, copy])),
     )
     remove(store)
+    saves.push(
+      await measureMs(async () => createArtifactService(storeInDirectory(store)).save('large', { path: source })),
+    )
+    remove(store)
     const service = createArtifactService(storeInDirectory(store))
     const content = createReadStream(source, { highWaterMark: PIECE_BYTES })
-    saves.push(await measureMs(async () => service.save('large', content)))
+    streamed.push(await measureMs(async () => service.save('large', content)))
     remove(out)
     loads.push(await measureMs(async () => pipeline((await service.open('large')).stream, createWriteStream(out))))
+    remove(out)
+    files.push(await measureMs(async () => service.saveTo('large', out)))
   }
   clearInterval(watch)
   const growth = (peak - before) / MiB
   return [
-    shareRow(`an artifact of ${SIZE_MIB} MiB saved to new files after a first save, ${FASTEST}`, saves, copies),
-    shareRow(`an artifact of ${SIZE_MIB} MiB loaded to a new file, ${FASTEST}`, loads, copies),
+    shareRow(`a file of ${SIZE_MIB} MiB saved to new files after a first save, ${FASTEST}`, saves, copies),
+    shareRow(`the same from a stream of Node, ${FASTEST}`, streamed, copies),
+    shareRow(`an artifact of ${SIZE_MIB} MiB written to a new file, ${FASTEST}`, files, copies),
+    shareRow(`the same read as a stream and piped there, ${FASTEST}`, loads, copies),
     {
       what: 'memory of the host meanwhile',
       figure: `${growth.toFixed(0)} MiB more`,

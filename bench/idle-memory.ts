@@ -22,20 +22,30 @@ export async function idleMemory(): Promise<Row[]> {
   ]
 }
 
-function harnessProcesses(): number[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .filter((name) => {
-      try {
-        const line = readFileSync(`/proc/${name}/cmdline`, 'utf8')
-        return line.includes('from sandglass_harness import') && !line.includes('bwrap')
-      } catch {
-        return false
-      }
-    })
-    .map(Number)
+/** The pids of this process's harnesses, and of what they forked. */
+export function harnessProcesses(): number[] {
+  return descendantsOf(process.pid).filter((pid) => {
+    try {
+      const line = readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+      return line.includes('from sandglass_harness import') && !line.includes('bwrap')
+    } catch {
+      return false
+    }
+  })
 }
 
-function pss(pid: number): number {
+function descendantsOf(pid: number): number[] {
+  try {
+    const children = readdirSync(`/proc/${pid}/task`).flatMap((task) =>
+      readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
+    )
+    return children.flatMap((child) => [child, ...descendantsOf(child)])
+  } catch {
+    return []
+  }
+}
+
+/** The proportional set size of a process, in KiB. */
+export function pss(pid: number): number {
   return Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? Number.NaN)
 }

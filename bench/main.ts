@@ -11,6 +11,7 @@ import { preloading } from './preload.ts'
 import { orchestrator } from './orchestrator.ts'
 import { type Row, table } from './row.ts'
 import { localEngine } from './subject.ts'
+import { sessions } from './sessions.ts'
 import { toolCalls } from './tool-calls.ts'
 import { toolPreparing } from './tools.ts'
 import { workspaces } from './workspaces.ts'
@@ -33,6 +34,7 @@ async function main(): Promise<void> {
     ['preload', preloading],
     ['environments', environments],
     ['workspaces', workspaces],
+    ['sessions', sessions],
     ['persistence', persistence],
     ['artifacts', artifacts],
     ['tool calls', toolCalls],

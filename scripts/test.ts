@@ -16,7 +16,10 @@ const RUNGS = {
   unit: { projects: ['unit'], pythons: 0 },
   default: { projects: ['waiting', 'unit', 'library', 'sandbox'], pythons: 1 },
   postgres: { projects: ['postgres'], pythons: 0 },
-  all: { projects: ['waiting', 'unit', 'library', 'sandbox', 'daemon', 'postgres', 'campaign'], pythons: Infinity },
+  all: {
+    projects: ['waiting', 'unit', 'library', 'sandbox', 'slow', 'daemon', 'postgres', 'campaign'],
+    pythons: Infinity,
+  },
 } as const
 
 const ROOT = resolve(import.meta.dirname, '..')

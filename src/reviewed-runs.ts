@@ -1,7 +1,7 @@
 import { checkAnswer, rejectionText } from './checkers.ts'
 import { dependencyViolation } from './dependencies.ts'
 import type { Violation } from './executor/index.ts'
-import type { RunOptions } from './options/index.ts'
+import { cellOptionsOf, type RunOptions, type Session } from './options/index.ts'
 import { statusFields } from './outcomes/index.ts'
 import { type Findings, findingsOf, type Reviewer, reviewScript } from './review/index.ts'
 import { modulesOf, pinnedOf, type ScriptRunner } from './script-runner.ts'
@@ -17,13 +17,16 @@ interface Mistakes {
 export class ReviewedRuns {
   readonly #runner: ScriptRunner
   readonly #reviewer: Reviewer | undefined
+  readonly #session: Session | undefined
   /** The script that the model proposed before. */
   #last: string | null = null
   #calls = 0
 
-  constructor(runner: ScriptRunner, reviewer: Reviewer | undefined) {
+  /** @param session where the scripts run as cells, if they do. */
+  constructor(runner: ScriptRunner, reviewer: Reviewer | undefined, session?: Session) {
     this.#runner = runner
     this.#reviewer = reviewer
+    this.#session = session
   }
 
   /**
@@ -39,6 +42,7 @@ export class ReviewedRuns {
     try {
       const reviewed = await this.#review(script, options)
       if (typeof reviewed !== 'string') return reviewed
+      if (this.#session !== undefined) return await this.#session.run(reviewed, cellOptionsOf(options))
       return await this.#runner.run(reviewed, options, declarer)
     } catch (error) {
       const violation = dependencyViolation(error, script)
@@ -102,7 +106,7 @@ export class ReviewedRuns {
 
 /** The result of a script that does not run. */
 function notRun(error: string, violations: readonly Violation[]): RanScript {
-  const empty = { stdout: '', stderr: '', logs: [], intermediates: [], warnings: [], files: [] }
+  const empty = { stdout: '', stderr: '', logs: [], intermediates: [], warnings: [], files: [], displays: [] }
   return {
     ...statusFields('rejected'),
     success: false,

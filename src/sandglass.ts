@@ -1,17 +1,19 @@
+import { agentTool } from './agent-tool.ts'
 import type { CheckResult } from './checkers.ts'
 import type { DependencyRequest } from './dependencies.ts'
 import { enginesFor, firstThatOpens, type PassedOver, warnOfLanguageOnly } from './engine-choice.ts'
 import type { PreparedEnvironment } from './environments/index.ts'
-import { checkFiles, ExecutionMode, type ExecutionResult, type RunEvent } from './executor/index.ts'
+import { ExecutionMode, type ExecutionResult, type RunEvent } from './executor/index.ts'
 import { callerOf } from './llm/index.ts'
 import {
   type AsToolOptions,
-  checkAsToolOptions,
   checkOptions,
   type CheckOptions,
   checkSolveOptions,
   type RunOptions,
   type SandglassOptions,
+  type Session,
+  type SessionOptions,
   type SolveOptions,
   type Workspace,
   type WorkspaceOptions,
@@ -26,13 +28,12 @@ import {
 } from './orchestrator/index.ts'
 import type { PoolStats } from './pool/index.ts'
 import type { ApproveOptions, PendingCall } from './review/index.ts'
-import { ReviewedRuns } from './reviewed-runs.ts'
 import type { ResourceLimits, SandboxEngine, SandboxReport } from './sandbox/index.ts'
 import { limitsOfRun } from './run-spec.ts'
 import { packagesOf, type PreparedPackages, type PrepareOptions, ScriptRunner } from './script-runner.ts'
-import { definedOf, filesText, type NamedPackage } from './support/index.ts'
-import { TaskHost, WorkspaceHost } from './task-host.ts'
-import { dependenciesOf, prepareTools, type RunPythonTool, runPythonTool, withToolApproval } from './tools/index.ts'
+import { definedOf, type NamedPackage } from './support/index.ts'
+import { type SessionHost, SessionPlace, TaskHost, WorkspaceHost } from './task-host.ts'
+import { prepareTools, type RunPythonTool } from './tools/index.ts'
 
 /** Runs Python that a language model wrote. Made by {@link createSandglass}. */
 export interface Sandglass extends AsyncDisposable {
@@ -77,6 +78,13 @@ export interface Sandglass extends AsyncDisposable {
    * `prepare` for its packages; the engine's own for its sandbox.
    */
   workspace(options?: WorkspaceOptions): Promise<Workspace>
+  /**
+   * Opens a session: cells of Python that run one after the other in the same process, in a workspace of their own, which closes with
+   * the session.
+   * @throws SandglassError as `workspace` does, `activity_unavailable` where the engine has no sessions, and `checkpoint_unavailable`
+   * for `onError: 'rollback'` where its sessions have no checkpoints.
+   */
+  session(options?: SessionOptions): Promise<Session>
   /** The calls of tools that wait until {@link approve} or {@link deny} is called, the oldest first. */
   pending(): readonly PendingCall[]
   /**
@@ -147,14 +155,19 @@ async function openOn(
     run: (script, run) => runner.run(script, run),
     stream: (script, run) => runner.stream(script, run),
     check: (script, given) => runner.check(script, given),
-    asTool: (given) => toolOf(runner, given),
+    asTool: (given) => agentTool(runner, given),
     solve: async (task, given) => {
       const planned = planTask(runner, task, given)
       using _call = planned.use()
-      return await solve(await planned.job())
+      try {
+        return await solve(await planned.job())
+      } finally {
+        await planned.close()
+      }
     },
     solveStream: (task, given) => streamTask(planTask(runner, task, given)),
     prepare: (dependencies, given) => runner.prepare(dependencies, given),
+    session: (given) => runner.sessions.open(given),
     workspace: (given) => runner.workspaces.open(given),
     pending: () => runner.approvals.pending(),
     approve: (id, given) => runner.approvals.approve(id, given),
@@ -175,76 +188,14 @@ function withPackages(report: SandboxReport, packages: readonly NamedPackage[]):
   }
 }
 
-function toolOf(runner: ScriptRunner, given: AsToolOptions = {}): RunPythonTool {
-  checkAsToolOptions(given)
-  const { name, instructions, maxStubChars, maxAnswerChars, maxAnswerFileBytes, onFiles, files, review, ...rest } =
-    given
-  const run = withApproval(rest)
-  const runs = new ReviewedRuns(runner, review)
-  const set = run.tools === undefined ? undefined : prepareTools(run.tools)
-  if (run.workspace === undefined) checkFiles(files, { rereadable: true })
-  // Files are put into a workspace only once, because scripts may change them.
-  const putOnce = onceDone(async () => {
-    if (files !== undefined) await run.workspace?.put(files)
-  })
-  // Their versions are known when they are installed: at the first call.
-  const unversioned = (text: string): NamedPackage => ({ name: text, version: '' })
-  const ofTools = run.tools === undefined ? [] : dependenciesOf(run.tools)
-  const packages = [...(run.dependencies?.map(unversioned) ?? runner.packages), ...ofTools.map(unversioned)]
-  return runPythonTool(
-    set,
-    async (script, signal) => {
-      const options = {
-        ...run,
-        ...(files === undefined || run.workspace !== undefined ? {} : { files }),
-        policy: run.policy ?? 'standard',
-        ...(signal === undefined ? {} : { signal }),
-      } as const
-      await putOnce()
-      return runs.run(script, options)
-    },
-    {
-      name,
-      instructions,
-      maxStubChars,
-      maxAnswerChars,
-      maxAnswerFileBytes,
-      onFiles,
-      packages,
-      scriptPackages: run.workspace === undefined ? runner.dependencies.scriptPackages : '',
-      files: filesText(Object.keys(files ?? {}), run.collect ?? []),
-      keepsFiles: run.workspace !== undefined,
-    },
-  )
-}
-
-/** The options of the runs of a tool, with `toolApproval` in their tools. */
-function withApproval({ toolApproval, ...run }: Pick<AsToolOptions, 'toolApproval'> & RunOptions): RunOptions {
-  if (toolApproval === undefined) return run
-  if (run.tools === undefined) throw new TypeError('toolApproval: there are no tools; give tools, too')
-  return { ...run, tools: withToolApproval(run.tools, toolApproval) }
-}
-
-/** Does something once; a failure does not count. */
-function onceDone(act: () => Promise<void>): () => Promise<void> {
-  let done: Promise<void> | undefined
-  return async () => {
-    done ??= act()
-    try {
-      await done
-    } catch (error) {
-      done = undefined
-      throw error
-    }
-  }
-}
-
 /** A task whose options were checked, and how to begin it when its packages are there. */
 interface PlannedTask<T> {
   /** Keeps its workspace open while the model thinks, until the result is disposed of. */
   use(): Disposable | undefined
   /** Installs its packages. */
   job(): Promise<Job<T>>
+  /** Ends the session of the task, and the workspace that was opened for it. Never rejects. */
+  close(): Promise<void>
 }
 
 /** @throws TypeError or SandglassError `invalid_request` for a wrong option, before anything is installed. */
@@ -259,20 +210,28 @@ function planTask<T>(runner: ScriptRunner, task: string, given: SolveOptions<T>)
     workspace,
     shareSecrets,
     files,
+    session = false,
+    onError = 'keep',
     ...rest
   } = given
-  const ownFiles = workspace === undefined ? { files } : {}
+  const keepsFiles = workspace !== undefined || session
+  const ownFiles = keepsFiles ? {} : { files }
   const options = { ...rest, ...ownFiles, limits: limitsOfTask(runner, limits, workspace) }
   const base = { mode, llmCall: callerOf(model), tools: tools === undefined ? undefined : prepareTools(tools) }
-  const jobWith = (environment: PreparedEnvironment | undefined, traceId: string | null | undefined): Job<T> => {
+  const jobWith = (
+    environment: PreparedEnvironment | undefined,
+    traceId: string | null | undefined,
+    own?: SessionHost,
+  ): Job<T> => {
     const host =
-      workspace === undefined
+      own ??
+      (workspace === undefined
         ? new TaskHost(runner, { dependencies, tools, limits }, environment)
         : new WorkspaceHost(runner, {
             workspace,
             files,
             ...definedOf({ limits, shareSecrets, secrets: rest.secrets }, ['limits', 'shareSecrets', 'secrets']),
-          })
+          }))
     const packages = environment === undefined ? runner.directoryPackages : packagesOf(environment)
     const { scriptPackages } = runner.dependencies
     return makeJob<T>(
@@ -282,13 +241,24 @@ function planTask<T>(runner: ScriptRunner, task: string, given: SolveOptions<T>)
         host,
         packages,
         areDeclared: environment !== undefined,
-        ...(workspace === undefined ? { scriptPackages } : { workspaceFiles: files }),
+        ...(keepsFiles ? { workspaceFiles: files } : { scriptPackages }),
       },
       { ...options, ...(typeof traceId === 'string' ? { traceId } : {}) },
     )
   }
   // It belongs to the trace of this call, also if it begins later.
   const { traceId } = jobWith(undefined, rest.traceId)
+  if (session) {
+    const place = new SessionPlace(runner, { ...given, limits })
+    return {
+      use: () => (workspace === undefined ? undefined : runner.workspaces.use(workspace)),
+      job: async () => {
+        const { host, environment } = await place.open(onError)
+        return jobWith(environment, traceId, host)
+      },
+      close: () => place.close(),
+    }
+  }
   if (workspace !== undefined) {
     const environment = runner.workspaces.environmentOf(workspace)
     return {
@@ -297,10 +267,15 @@ function planTask<T>(runner: ScriptRunner, task: string, given: SolveOptions<T>)
         await runner.workspaces.checkFiles(files)
         return jobWith(environment, traceId)
       },
+      close: async () => {},
     }
   }
   const wanted: DependencyRequest = { dependencies, tools, signal: rest.signal }
-  return { use: () => undefined, job: async () => jobWith(await runner.environmentFor(wanted), traceId) }
+  return {
+    use: () => undefined,
+    job: async () => jobWith(await runner.environmentFor(wanted), traceId),
+    close: async () => {},
+  }
 }
 
 /** A workspace has its limits already; a script in it may only ask for less. */
@@ -315,5 +290,9 @@ function limitsOfTask(
 
 async function* streamTask<T>(planned: PlannedTask<T>): AsyncGenerator<SolveEvent<T>, void, void> {
   using _call = planned.use()
-  yield* streamSolve(await planned.job())
+  try {
+    yield* streamSolve(await planned.job())
+  } finally {
+    await planned.close()
+  }
 }

@@ -12,6 +12,7 @@ import {
 import type { Declarer, InstallProgress, PreparedEnvironment } from './environments/index.ts'
 import { Finisher } from './finish-environment.ts'
 import {
+  type CellTurn,
   checkFiles,
   endpointAt,
   ExecutionMode,
@@ -33,6 +34,9 @@ import {
   REQUEST_OPTIONS,
   type RunOptions,
   type SandglassOptions,
+  type Session,
+  type Workspace,
+  type WorkspaceSessionOptions,
 } from './options/index.ts'
 import { Approvals, type ApprovedRun } from './review/index.ts'
 import { engineIdOf, limitsOfRun, specOf } from './run-spec.ts'
@@ -41,10 +45,12 @@ import {
   assertPackagesFit,
   assertRequirements,
   DEFAULT_LIMITS,
+  type ResourceLimits,
   installedPackages,
   type Sandbox,
   type SandboxEngine,
 } from './sandbox/index.ts'
+import { Sessions } from './sessions.ts'
 import { LeasedRun, settledRun, type StartedRun } from './started-run.ts'
 import { definedOf, type NamedPackage } from './support/index.ts'
 import { bridgedTools, prepareTools } from './tools/index.ts'
@@ -78,22 +84,27 @@ export class ScriptRunner {
   readonly checkers: Checkers
   readonly dependencies: Dependencies
   readonly workspaces: Workspaces
+  readonly sessions: Sessions
   readonly approvals: Approvals
   readonly #engine: SandboxEngine
   /** The packages of runs that name none. */
   packages: readonly NamedPackage[] = []
   readonly #finisher: Finisher
   readonly #closed = new AbortController()
+  /** The limits of runs that have none of their own. */
+  readonly #ownLimits: ResourceLimits
 
   constructor(engine: SandboxEngine, options: SandglassOptions) {
     this.options = options
     this.dependencies = new Dependencies(engineIdOf(engine, options), options)
     this.approvals = new Approvals(options)
     this.#engine = engine
+    this.#ownLimits = limitsOfRun({ ...options.limits })
     this.#finisher = new Finisher(engine, this.#closed.signal)
     this.sandboxes = new WarmSandboxes(engine, options)
     this.checkers = checkersOf(this.sandboxes.pool, this.sandboxes.plain)
     this.workspaces = new Workspaces(engine, this)
+    this.sessions = new Sessions(this.workspaces, this)
   }
 
   /** Starts the first sandbox, which stays in the pool. A missing engine fails here and not at the first run. */
@@ -194,6 +205,21 @@ export class ScriptRunner {
     yield* started.stream()
   }
 
+  /** Opens a session in a workspace. */
+  openSession(workspace: Workspace, options?: WorkspaceSessionOptions): Promise<Session> {
+    return this.sessions.openIn(workspace, options)
+  }
+
+  async runCell(cell: string, run: RunOptions, turn: CellTurn): Promise<ExecutionResult> {
+    const started = await this.#start(cell, run, undefined, turn)
+    return started.run()
+  }
+
+  async *streamCell(cell: string, run: RunOptions, turn: CellTurn): AsyncGenerator<RunEvent, void, void> {
+    const started = await this.#start(cell, run, undefined, turn)
+    yield* started.stream()
+  }
+
   async check(script: string, given: CheckOptions = {}): Promise<CheckResult> {
     checkCheckOptions(given)
     const { dependencies, ...check } = given
@@ -215,7 +241,7 @@ export class ScriptRunner {
   }
 
   /** Everything before the script runs. A script that the checker rejects has its result already, and no lease. */
-  async #start<T>(script: string, run: RunOptions<T>, declarer?: Declarer): Promise<StartedRun<T>> {
+  async #start<T>(script: string, run: RunOptions<T>, declarer?: Declarer, turn?: CellTurn): Promise<StartedRun<T>> {
     checkRunOptions(run)
     const { dependencies, untrustedDependencies: untrusted, workspace, ...given } = run
     // The check of a script takes time, too.
@@ -250,11 +276,11 @@ export class ScriptRunner {
     if (workspace !== undefined) {
       const { files, ...others } = request
       const toolEndpoint = usesWebSocket ? this.workspaces.toolEndpointOf(workspace) : undefined
-      const lease = await this.workspaces.borrow(workspace, run, files)
+      const lease = await this.workspaces.borrow(workspace, run, files, turn?.group)
       const { sandbox, executionId } = lease
       return new LeasedRun(
         executor,
-        { ...others, ...tools, toolEndpoint, sandbox, executionId },
+        { ...others, ...tools, toolEndpoint, sandbox, executionId, cell: turn },
         lease,
         finishIn(environment),
       )
@@ -324,21 +350,22 @@ export class ScriptRunner {
   /** The standard input of a run. A stream is read without a lease. */
   #readInput<T>({ stdin, limits, signal }: RunOptions<T>): Promise<RunRequest['stdin']> | RunRequest['stdin'] {
     if (!isStdinStream(stdin)) return stdin
-    const { executionTimeoutSec: timeoutSec = DEFAULT_LIMITS.executionTimeoutSec } = limitsOfRun({
-      ...this.options.limits,
-      ...limits,
-    })
+    const { executionTimeoutSec: timeoutSec = DEFAULT_LIMITS.executionTimeoutSec } = this.#limitsOf(limits)
     return readStdin(stdin, { timeoutSec, signal })
   }
 
+  #limitsOf(limits: ResourceLimits | undefined): ResourceLimits {
+    return limits === undefined ? this.#ownLimits : limitsOfRun({ ...this.options.limits, ...limits })
+  }
+
   #executorFor<T>(
-    { limits = {}, mode = ExecutionMode.INTERACTIVE, workspace, ...run }: RunOptions<T>,
+    { limits, mode = ExecutionMode.INTERACTIVE, workspace, ...run }: RunOptions<T>,
     onImports: (modules: readonly string[]) => void,
   ): ScriptExecutor {
     // A workspace has its limits already; a run in it may only ask for less.
-    const lesser = workspace === undefined ? {} : definedOf(limits, ['memoryBytes', 'cpus', 'pids', 'diskBytes'])
+    const lesser = workspace === undefined ? {} : definedOf(limits ?? {}, ['memoryBytes', 'cpus', 'pids', 'diskBytes'])
     return new ScriptExecutor({
-      limits: { ...limitsOfRun({ ...this.options.limits, ...limits }), ...lesser },
+      limits: { ...this.#limitsOf(limits), ...lesser },
       mode,
       onImports,
       ...definedOf(run, ['onIntermediate', 'onLog', 'onEvent']),

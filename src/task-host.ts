@@ -1,14 +1,16 @@
 import { checkAnswer } from './checkers.ts'
 import { type DependencyRequest, dependencyViolation } from './dependencies.ts'
+import { SandglassError } from './errors/index.ts'
 import { explainMissingModule, type PreparedEnvironment } from './environments/index.ts'
-import type { ExecutionResult, Violation } from './executor/index.ts'
-import type { RunOptions, Workspace, WorkspaceOptions } from './options/index.ts'
+import type { ExecutionResult, SessionVariable, Violation } from './executor/index.ts'
+import type { RunOptions, Session, Workspace, WorkspaceOptions } from './options/index.ts'
 import type { Loan, ScriptHost } from './orchestrator/index.ts'
 import type { ApprovedRun } from './review/index.ts'
 import type { ResourceLimits } from './sandbox/index.ts'
 import { specOf } from './run-spec.ts'
 import { modulesOf, pinnedOf, type ScriptRunner } from './script-runner.ts'
-import type { Approver, ToolsInput } from './tools/index.ts'
+import { definedOf } from './support/index.ts'
+import { type Approver, dependenciesOf, type ToolsInput } from './tools/index.ts'
 
 /** The options that all scripts of a task share. */
 interface TaskNeeds {
@@ -101,7 +103,7 @@ export class TaskHost implements ScriptHost {
 
 /** Runs the scripts of a task in a workspace, with the packages of the workspace. */
 export class WorkspaceHost implements ScriptHost {
-  readonly sandboxName = 'workspace'
+  readonly sandboxName: string = 'workspace'
   readonly keepsFiles = true
   readonly #runner: ScriptRunner
   readonly #needs: WorkspaceNeeds
@@ -120,9 +122,10 @@ export class WorkspaceHost implements ScriptHost {
     return pinnedOf(this.#runner, this.#environment)
   }
 
-  async checkout(signal: AbortSignal): Promise<Loan> {
+  /** @param group of a cell: that of its session. */
+  async checkout(signal: AbortSignal, group?: object): Promise<Loan> {
     const { workspace, files: _, ...run } = this.#needs
-    const loan = await this.#runner.workspaces.borrow(workspace, { ...run, signal }, this.#files)
+    const loan = await this.#runner.workspaces.borrow(workspace, { ...run, signal }, this.#files, group)
     this.#files = undefined
     return loan
   }
@@ -134,6 +137,124 @@ export class WorkspaceHost implements ScriptHost {
   check(script: string, { policy, ...check }: Parameters<ScriptHost['check']>[1]): ReturnType<ScriptHost['check']> {
     return checkAnswer(this.#runner.checkers, script, policy, { ...check, environment: modulesOf(this.#environment) })
   }
+}
+
+/** Runs the scripts of a task as cells of one session in a workspace. A session that is lost is followed by an empty one. */
+export class SessionHost extends WorkspaceHost {
+  override readonly sandboxName = 'session'
+  readonly #runner: ScriptRunner
+  readonly #workspace: Workspace
+  readonly #onError: 'keep' | 'rollback'
+  #session: Session | undefined
+
+  /** @throws SandglassError `workspace_closed`, `invalid_request` */
+  constructor(runner: ScriptRunner, needs: WorkspaceNeeds, onError: 'keep' | 'rollback') {
+    super(runner, needs)
+    this.#runner = runner
+    this.#workspace = needs.workspace
+    this.#onError = onError
+  }
+
+  override async checkout(signal: AbortSignal): Promise<Loan> {
+    const { turn, leave } = await this.#turn(signal)
+    try {
+      const loan = await super.checkout(signal, turn.group)
+      const giveBack = (): Promise<void> => {
+        leave()
+        return loan.release()
+      }
+      return { sandbox: loan.sandbox, ...definedOf(loan, ['executionId']), cell: turn, release: giveBack }
+    } catch (error) {
+      leave()
+      throw error
+    }
+  }
+
+  async variables(): Promise<readonly SessionVariable[]> {
+    try {
+      return (await this.#session?.variables()) ?? []
+    } catch (error) {
+      if (isLost(error)) return []
+      throw error
+    }
+  }
+
+  /** The checker knows the variables of earlier cells by their names. */
+  override async check(script: string, given: Parameters<ScriptHost['check']>[1]): ReturnType<ScriptHost['check']> {
+    const variables = await this.variables()
+    const known = Object.fromEntries(variables.map(({ name }) => [name, null]))
+    return super.check(script, { ...given, inputs: { ...known, ...given.inputs } })
+  }
+
+  /** Ends the session. Never rejects. */
+  async close(): Promise<void> {
+    await this.#session?.close()
+  }
+
+  async #turn(signal: AbortSignal): Promise<ReturnType<ScriptRunner['sessions']['turnOf']>> {
+    const turnOf = (session: Session): ReturnType<ScriptRunner['sessions']['turnOf']> =>
+      this.#runner.sessions.turnOf(session, this.#onError)
+    const open = (): Promise<Session> => this.#workspace.session({ signal })
+    try {
+      return turnOf((this.#session ??= await open()))
+    } catch (error) {
+      if (!isLost(error)) throw error
+      this.#session = await open()
+      return turnOf(this.#session)
+    }
+  }
+}
+
+/** The session of a task: in the workspace that it was given, or in one of its own. */
+export class SessionPlace {
+  readonly #runner: ScriptRunner
+  readonly #given: SessionNeeds
+  #own: Workspace | undefined
+  #host: SessionHost | undefined
+
+  constructor(runner: ScriptRunner, given: SessionNeeds) {
+    this.#runner = runner
+    this.#given = given
+  }
+
+  /** @throws SandglassError as `Workspaces.open` does. */
+  async open(
+    onError: 'keep' | 'rollback',
+  ): Promise<{ readonly host: SessionHost; readonly environment: PreparedEnvironment | undefined }> {
+    const { workspace: given, tools, files, limits, dependencies, signal } = this.#given
+    const { workspaces } = this.#runner
+    await workspaces.checkFiles(files)
+    const ofTools = tools === undefined ? [] : dependenciesOf(tools)
+    const wanted =
+      dependencies === undefined && ofTools.length === 0 ? undefined : [...(dependencies ?? []), ...ofTools]
+    const ofSandbox = definedOf({ limits, signal, dependencies: wanted }, ['limits', 'signal', 'dependencies'])
+    const workspace = given ?? (this.#own = await workspaces.open(ofSandbox))
+    const needs = definedOf(this.#given, ['limits', 'shareSecrets', 'secrets'])
+    const host = (this.#host = new SessionHost(this.#runner, { workspace, files, ...needs }, onError))
+    return { host, environment: workspaces.environmentOf(workspace) }
+  }
+
+  /** Never rejects. */
+  async close(): Promise<void> {
+    await this.#host?.close()
+    await this.#own?.close()
+  }
+}
+
+/** The options of a task that its session needs. */
+interface SessionNeeds {
+  readonly workspace?: Workspace | undefined
+  readonly shareSecrets?: boolean | undefined
+  readonly secrets?: RunOptions['secrets'] | undefined
+  readonly tools?: ToolsInput | undefined
+  readonly files?: WorkspaceOptions['files'] | undefined
+  readonly limits?: ResourceLimits | undefined
+  readonly dependencies?: readonly string[] | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+function isLost(error: unknown): boolean {
+  return error instanceof SandglassError && error.code === 'session_lost'
 }
 
 function keyOf(environment: PreparedEnvironment | undefined): string {

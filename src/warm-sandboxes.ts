@@ -42,8 +42,7 @@ export class WarmSandboxes {
     environment: PreparedEnvironment | undefined,
     run: RunOptions,
   ): Promise<Lease> {
-    const spec = this.#specFor(limits, environment, this.#preloads.modulesFor(environment?.environment))
-    const lease = await this.pool.checkout(this.#nameFor(spec), checkoutOptions(run))
+    const lease = await this.pool.checkout(this.#nameOf(limits, environment), checkoutOptions(run))
     try {
       assertEnforced(lease.sandbox.info, { ...this.#options.limits, ...limits })
       return lease
@@ -100,6 +99,13 @@ export class WarmSandboxes {
     }
     this.#preloads.adopt(environment, modules)
     this.pool.dropIdle(before)
+  }
+
+  /** The name of the sandboxes for a run. */
+  #nameOf(limits: ResourceLimits | undefined, environment: PreparedEnvironment | undefined): string {
+    // Most runs ask for nothing of their own.
+    if (limits === undefined && environment === undefined) return this.plain
+    return this.#nameFor(this.#specFor(limits, environment, this.#preloads.modulesFor(environment?.environment)))
   }
 
   #specFor(

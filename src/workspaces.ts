@@ -7,9 +7,11 @@ import {
   checkWorkspaceOptions,
   type RunOptions,
   type SandglassOptions,
+  type Session,
   type Workspace,
   type WorkspaceOptions,
   type WorkspaceRunOptions,
+  type WorkspaceSessionOptions,
 } from './options/index.ts'
 import { WorkspaceLease } from './persistence/index.ts'
 import { limitsOfRun, specOf } from './run-spec.ts'
@@ -37,6 +39,7 @@ export interface WorkspaceOwner {
   ): Promise<{ readonly started: T; readonly present: PreparedEnvironment | undefined }>
   run<T>(script: string, run: RunOptions<T>): Promise<ExecutionResult<T>>
   stream<T>(script: string, run: RunOptions<T>): AsyncGenerator<RunEvent<T>, void, void>
+  openSession(workspace: Workspace, options?: WorkspaceSessionOptions): Promise<Session>
 }
 
 /** A workspace that is open, and the packages in it. */
@@ -86,6 +89,23 @@ export class Workspaces {
     return this.#openedOf(workspace).environment
   }
 
+  /**
+   * The place of the sessions of a workspace. `noCheckpoints` makes the error of what needs them, where the engine has cells alone.
+   * @throws SandglassError `workspace_closed`, `invalid_request`; `activity_unavailable` where the engine has no sessions.
+   */
+  placeOf(workspace: Workspace): {
+    readonly activities: ActivityWorkspace
+    readonly memoryBytes: number
+    readonly noCheckpoints: ((what: string) => SandglassError) | undefined
+  } {
+    const { activities } = this.#openedOf(workspace)
+    // Absent until a workspace was opened, which this one was.
+    const sessions = this.#capabilities?.sessions
+    if (sessions === undefined) throw this.#noSessions()
+    const noCheckpoints = sessions === 'checkpoints' ? undefined : (what: string) => this.#noCheckpoints(what)
+    return { activities, memoryBytes: activities.memoryBytes, noCheckpoints }
+  }
+
   /** A call uses a workspace, until the result is disposed of. @throws SandglassError `workspace_closed`, `invalid_request` */
   use(workspace: Workspace): Disposable {
     return this.#openedOf(workspace).activities.use()
@@ -101,12 +121,12 @@ export class Workspaces {
     return this.#openedOf(workspace).activities.toolEndpoint()
   }
 
-  /** A sandbox for one script in a workspace. */
-  borrow<T>(workspace: Workspace, run: RunOptions<T>, files: unknown): Promise<BorrowedSandbox> {
+  /** A sandbox for one script in a workspace. @param group of a cell: that of its session. */
+  borrow<T>(workspace: Workspace, run: RunOptions<T>, files: unknown, group?: object): Promise<BorrowedSandbox> {
     const { executionId, secrets = {}, shareSecrets = false, limits, signal } = run
     const { maxOutputBytes = DEFAULT_LIMITS.maxOutputBytes } = limitsOfRun({ ...this.#owner.options.limits, ...limits })
     const hasSecrets = Object.keys(secrets).length > 0
-    const wish = { executionId, files, hasSecrets, shareSecrets, maxOutputBytes, signal }
+    const wish = { executionId, files, hasSecrets, shareSecrets, maxOutputBytes, group, signal }
     return this.#openedOf(workspace).activities.borrow(wish)
   }
 
@@ -214,6 +234,7 @@ export class Workspaces {
     const workspace: Workspace = Object.assign(activities, {
       run: <T>(script: string, run?: WorkspaceRunOptions<T>) => this.#owner.run<T>(script, optionsOf(run)),
       stream: <T>(script: string, run?: WorkspaceRunOptions<T>) => this.#owner.stream<T>(script, optionsOf(run)),
+      session: (given?: WorkspaceSessionOptions) => this.#owner.openSession(workspace, given),
     })
     return workspace
   }
@@ -245,14 +266,29 @@ export class Workspaces {
   #noPrograms(): SandglassError {
     return new SandglassError(
       'activity_unavailable',
-      `the engine ${this.#engine.name} has no programs, terminals and connections in workspaces, only scripts and files; engines ` +
+      `the engine ${this.#engine.name} has no programs, terminals and connections in workspaces, only scripts, cells and files; engines ` +
         `with programs: ${enginesWith('programs')} (docs/engines.md)`,
+    )
+  }
+
+  #noSessions(): SandglassError {
+    return new SandglassError(
+      'activity_unavailable',
+      `the engine ${this.#engine.name} has no sessions here; engines with sessions: ${enginesWith('sessions')} (docs/engines.md)`,
+    )
+  }
+
+  #noCheckpoints(what: string): SandglassError {
+    return new SandglassError(
+      'checkpoint_unavailable',
+      `${what}: sessions of the engine ${this.#engine.name} have no checkpoints here, so the state cannot go back or be copied; engines ` +
+        `with checkpoints: ${enginesWith('checkpoints')} (docs/engines.md)`,
     )
   }
 }
 
-/** The engines of the table that have workspaces, or programs in them, each with its condition. */
-function enginesWith(what: 'workspaces' | 'programs'): string {
+/** The engines of the table that have workspaces, or something in them, each with its condition. */
+function enginesWith(what: 'workspaces' | 'programs' | 'sessions' | 'checkpoints'): string {
   const table: EngineTable = ENGINES
   return ENGINE_NAMES.map((name) => ({ name, answer: table[name]?.[what] ?? 'no' }))
     .filter(({ answer }) => answer !== 'no')

@@ -47,8 +47,8 @@ export interface FaultKind {
   readonly fakedClock?: boolean
   /** Load during the fault: tasks with a journal, or none. Default: scripts. */
   readonly load?: 'tasks' | 'none'
-  /** Script of the run to hit, if it must take memory or have a workspace. */
-  readonly script?: 'grow' | 'transfer'
+  /** Script of the run to hit, if it must take memory, have a workspace or sessions. */
+  readonly script?: 'grow' | 'transfer' | 'sessions'
   strike(context: FaultContext): Lift | Promise<Lift>
 }
 

@@ -1,5 +1,8 @@
-/** The scripts of the light load. `transfer` is none: files go into a workspace and come back, beside a program. */
-export type Script = 'short' | 'compute' | 'tools' | 'grow' | 'transfer'
+/**
+ * The scripts of the light load. Two are none: with `transfer`, files go into a workspace and come back, beside a program; with
+ * `sessions`, several of them run cells in one.
+ */
+export type Script = 'short' | 'compute' | 'tools' | 'grow' | 'transfer' | 'sessions'
 
 /** A call from the driver to the host process; `number` links its answers to it. */
 export type HostCall = { readonly number: number } & (

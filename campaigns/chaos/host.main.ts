@@ -13,6 +13,7 @@ import { scriptedModel } from '../../src/testing/index.ts'
 import type { EngineUnderTest } from '../adversarial/driver/engine.ts'
 import { eventually } from '../../test/support/eventually.ts'
 import type { HostAnswer, HostCall, Outcome, Script } from './host-calls.ts'
+import { countInSessions } from './sessions.ts'
 
 const MiB = 1024 * 1024
 const REST_MS = 60_000
@@ -31,7 +32,7 @@ const price = defineTool({
   execute: ({ sku }) => sku.length,
 })
 
-const SCRIPTS: Readonly<Record<Exclude<Script, 'transfer'>, (seconds: number) => string>> = {
+const SCRIPTS: Readonly<Record<Exclude<Script, 'transfer' | 'sessions'>, (seconds: number) => string>> = {
   short: () => 'emit_result(price(sku="abc"))',
   compute: (seconds) => makeLoop(seconds, 'sum(range(2000))'),
   tools: (seconds) => makeLoop(seconds, 'price(sku="abc")'),
@@ -63,7 +64,11 @@ async function outcomeOf(call: HostCall): Promise<Outcome> {
   if (call.call === 'grow') return grow()
   if (opened === undefined) throw new Error('send the call `open` first')
   if (call.call === 'rest') return rest(opened)
-  if (call.call === 'run') return call.script === 'transfer' ? transfer(opened, call) : run(opened, call.script, call)
+  if (call.call === 'run') {
+    const { script } = call
+    if (script === 'transfer') return transfer(opened, call)
+    return script === 'sessions' ? holdSessions(opened, call) : run(opened, script, call)
+  }
   if (call.call === 'solve') return solve(opened, call.journal)
   if (call.call === 'abort') runs.get(call.run)?.abort()
   if (call.call === 'close') await opened.close()
@@ -112,6 +117,17 @@ async function transfer(sandglass: Sandglass, { number, seconds }: RunCall): Pro
     }
     const beside = program.status === 'running' ? 'with' : 'without'
     return { said: `completed, ${beside} its program`, sandbox: workspace.id }
+  } finally {
+    runs.delete(number)
+  }
+}
+
+async function holdSessions(sandglass: Sandglass, { number, seconds }: RunCall): Promise<Outcome> {
+  const stop = new AbortController()
+  runs.set(number, stop)
+  try {
+    const onBegun = ({ id }: { readonly id: string }): void => tell({ number, begun: id })
+    return await countInSessions(sandglass, { seconds, signal: stop.signal, onBegun })
   } finally {
     runs.delete(number)
   }

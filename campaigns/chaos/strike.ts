@@ -96,7 +96,7 @@ async function startVictims(lane: Lane, host: ChaosHost, kind: FaultKind, random
   const moment = random.fraction() * 300
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
     await waitForFullPool(host)
-    const runs = startRuns(host, kind, random)
+    const runs = await startRuns(host, kind, random)
     const [victim] = await Promise.all(runs.map(waitForBegin))
     const pids = processesOf(lane, host)
     const over = await Promise.race([...runs.map((run) => run.settled), sleep(moment)])
@@ -114,10 +114,15 @@ async function waitForFullPool(host: ChaosHost): Promise<void> {
 }
 
 /** Starts a run that computes and one that calls a tool, in random order. The fault hits the first. */
-function startRuns(host: ChaosHost, kind: FaultKind, random: Random): readonly [RunHandle, RunHandle] {
+async function startRuns(host: ChaosHost, kind: FaultKind, random: Random): Promise<readonly [RunHandle, RunHandle]> {
   const start = (script: Script): RunHandle => host.run(script, kind.workSec, kind.deadlineSec)
   // The fault must hit the run that takes memory, or the workspace.
-  if (kind.script !== undefined) return [start(kind.script), start('tools')]
+  if (kind.script !== undefined) {
+    const hit = start(kind.script)
+    // On a busy machine sessions take longer to open than the other run lasts.
+    if (kind.script === 'sessions') await waitForBegin(hit)
+    return [hit, start('tools')]
+  }
   return random.fraction() < 0.5 ? [start('compute'), start('tools')] : [start('tools'), start('compute')]
 }
 

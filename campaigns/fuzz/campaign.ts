@@ -69,7 +69,8 @@ export async function brokerCampaign(campaign: Campaign): Promise<void> {
     held,
   })
   if (campaign.engine === undefined) return
-  await part(campaign, 'sandbox', sandboxCases(campaign.engine), inSandboxes, {
+  await using sg = await createSandglass({ engine: campaign.engine, poolSize: 0 })
+  await part(campaign, 'sandbox', sandboxCases(campaign.engine, sg), inSandboxes, {
     atOnce: SANDBOXES_AT_ONCE,
     caseMs: 180_000,
   })

@@ -1,9 +1,4 @@
-/**
- * Mutated input against both sides of the protocol and readers of stored workspaces, the long form of `test/campaign/fuzz/`:
- * `npm run fuzz -- --host 1000000 --broker 200000 --trees 100000 --seed 1`; `--only host:123` repeats one case, `--write` puts the
- * figures into docs/reliability/fuzzing.md. Ends with 1 on any finding. `--stall` drives every entry point of hostile bytes with
- * growing input instead (`--only answer` selects some); with `--write` its table goes into docs/reliability/stalls.md.
- */
+/** Mutated input against both sides of the protocol and readers of stored workspaces, the long form of `test/campaign/fuzz/`: see {@link USAGE}. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { localEngine } from '../../src/engines/local/index.ts'
@@ -20,8 +15,24 @@ const MOST_GROWTH_BYTES = 8 * MiB
 const MACHINE = `${machine()}, Node ${process.versions.node}`
 const PAGE = new URL('../../docs/reliability/fuzzing.md', import.meta.url)
 
+const USAGE = `Mutated input against both sides of the protocol and readers of stored workspaces:
+
+  npm run fuzz -- --host 1000000 --broker 200000 --trees 100000 --seed 1
+  npm run fuzz -- --only host:123 --seed 1
+  npm run fuzz -- --stall [--only WORDS]
+
+  --host N, --broker N, --trees N  the number of cases of a part
+  --seed N                         decides the cases (1)
+  --only SIDE:NUMBER               repeats one case; with --stall: the entry points whose names contain this
+  --stall                          drives every entry point of hostile bytes with growing input instead (7 minutes, on an idle machine)
+  --write                          puts the figures into docs/reliability/fuzzing.md, with --stall into docs/reliability/stalls.md
+  --help                           shows this
+
+Ends with 1 on any finding.`
+
 const { values } = parseArgs({
   options: {
+    help: { type: 'boolean', default: false },
     seed: { type: 'string', default: '1' },
     host: { type: 'string', default: '0' },
     broker: { type: 'string', default: '0' },
@@ -31,6 +42,10 @@ const { values } = parseArgs({
     stall: { type: 'boolean', default: false },
   },
 })
+if (values.help) {
+  console.log(USAGE)
+  process.exit()
+}
 if (values.stall) {
   const { reportStalls } = await import('./stall/report.ts')
   process.exit(

@@ -17,13 +17,14 @@ export interface Kind {
   readonly name: string
   /** Relative frequency. */
   readonly weight: number
-  readonly needs?: 'processes' | 'threads' | 'workspaces'
+  readonly needs?: 'processes' | 'threads' | 'workspaces' | 'sessions'
   /** Resolves with a description of an unexpected outcome; undefined when all is as expected. */
   run(context: RunContext, random: Random): Promise<string | undefined>
 }
 
 /** Returns true when an engine has the capabilities that a kind needs. */
 export function canRun({ needs }: Kind, capabilities: SandboxCapabilities): boolean {
+  if (needs === 'sessions') return capabilities.sessions === 'checkpoints'
   return needs === undefined || capabilities[needs] === true
 }
 

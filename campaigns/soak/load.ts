@@ -1,3 +1,4 @@
+import { pause } from '../../bench/measure.ts'
 import { errnoOf, messageOf } from '../../src/errors/index.ts'
 import type { RunContext, Kind } from './kind.ts'
 import { makeSharedLock } from './lock.ts'
@@ -53,14 +54,20 @@ async function untilOver(
   return load.take()
 }
 
-/** Starts workers that run random kinds, chosen by weight. */
-export function startMixed(context: RunContext, kinds: readonly Kind[], random: Random, atOnce: number): Load {
+/** Starts workers that run random kinds, chosen by weight, and rest after each run. */
+export function startMixed(
+  context: RunContext,
+  kinds: readonly Kind[],
+  random: Random,
+  atOnce: number,
+  restSec = 0,
+): Load {
   const total = kinds.reduce((sum, { weight }) => sum + weight, 0)
   const choose = (): Kind | undefined => {
     let left = random.fraction() * total
     return kinds.find(({ weight }) => (left -= weight) < 0)
   }
-  return startLoad(context, choose, random, atOnce)
+  return startLoad(context, choose, random, atOnce, restSec)
 }
 
 function startLoad(
@@ -68,6 +75,7 @@ function startLoad(
   next: () => Kind | undefined,
   random: Random,
   atOnce: number,
+  restSec = 0,
 ): Load & { readonly over: Promise<unknown> } {
   const lock = makeSharedLock()
   let tally = emptyTally()
@@ -86,6 +94,7 @@ function startLoad(
       tally.byKind.set(kind.name, (tally.byKind.get(kind.name) ?? 0) + 1)
       if (said !== undefined) tally.unexpected.push({ kind: kind.name, said })
       leave()
+      if (restSec > 0) await pause(restSec * 1000)
     }
   }
 

@@ -7,8 +7,8 @@ import { soak } from './soak.ts'
 import { describeGrowth } from './summary.ts'
 
 /**
- * `npm run soak -- --minutes N --engine local|docker|pyodide [--concurrency C] [--seed S] [--every SECONDS] [--out DIR]
- * [--picture FILE.svg]`: runs mixed scripts for N minutes and prints a line each minute. The exit code is 1 when anything was left,
+ * `npm run soak -- --minutes N --engine local|docker|pyodide [--concurrency C] [--seed S] [--every SECONDS]
+ * [--kinds PATTERN] [--rest SECONDS] [--out DIR] [--picture FILE.svg]`: runs mixed scripts for N minutes and prints a line each minute. The exit code is 1 when anything was left,
  * memory grew, or an outcome was unexpected.
  */
 async function main(): Promise<void> {

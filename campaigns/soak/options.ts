@@ -27,6 +27,8 @@ export function readOptions(argv: readonly string[]): SoakCommand {
       concurrency: { type: 'string', default: '4' },
       seed: { type: 'string', default: '1' },
       every: { type: 'string' },
+      kinds: { type: 'string' },
+      rest: { type: 'string' },
       out: { type: 'string' },
       picture: { type: 'string' },
     },
@@ -40,6 +42,8 @@ export function readOptions(argv: readonly string[]): SoakCommand {
     concurrency: Math.ceil(positive('--concurrency', values.concurrency)),
     seed: positive('--seed', values.seed),
     everySec: positive('--every', values.every ?? String(Math.min(60, (minutes * 60) / FEWEST_SAMPLES))),
+    ...(values.kinds === undefined ? {} : { kinds: values.kinds }),
+    ...(values.rest === undefined ? {} : { restSec: positive('--rest', values.rest) }),
     out: values.out ?? join(tmpdir(), `sandglass-soak-of-${engine}`),
     picture: values.picture,
   }

@@ -9,6 +9,7 @@ import { eachKind, type Load, startMixed, type Tally, type Unexpected } from './
 import { Random } from '../../test/support/random.ts'
 import type { Remains } from './remains.ts'
 import { type Sample, sampleOf } from './sample.ts'
+import { SESSION_KINDS } from './session-kinds.ts'
 import { summarizeSoak, type Leak, type SoakOptions, type Summary } from './summary.ts'
 import { WORKING_KINDS } from './working-kinds.ts'
 import { WORKSPACE_KINDS } from './workspace-kinds.ts'
@@ -93,16 +94,16 @@ class SoakRun {
   }
 
   async run(): Promise<void> {
-    const { seed, concurrency, minutes, everySec, engine } = this.#options
+    const { seed, concurrency, minutes, everySec, engine, restSec, kinds: pattern = '' } = this.#options
     const { capabilities } = await this.#sg.report()
-    const all = this.#setting.kinds ?? [...WORKING_KINDS, ...FAILING_KINDS, ...WORKSPACE_KINDS]
-    const kinds = all.filter((kind) => canRun(kind, capabilities))
+    const all = this.#setting.kinds ?? [...WORKING_KINDS, ...FAILING_KINDS, ...WORKSPACE_KINDS, ...SESSION_KINDS]
+    const kinds = all.filter((kind) => canRun(kind, capabilities) && new RegExp(pattern).test(kind.name))
     const context: RunContext = { sg: this.#sg, engine, killSandbox: (id) => this.#environment.killSandbox(id) }
     const random = new Random(seed)
     this.#count(await eachKind(context, kinds, random, { times: WARM_UP_TIMES, atOnce: concurrency }))
     const baseline = await this.#baseline()
     const start = performance.now()
-    const load = startMixed(context, kinds, random, concurrency)
+    const load = startMixed(context, kinds, random, concurrency, restSec)
     await load.pause()
     while (performance.now() - start < minutes * 60_000) await this.#round(load, start, everySec, baseline)
     await load.end()

@@ -21,6 +21,10 @@ export interface SoakOptions {
   readonly seed: number
   /** Seconds of load between two pauses. */
   readonly everySec: number
+  /** A pattern for the names of the kinds that run. Default: all. */
+  readonly kinds?: string
+  /** Seconds that each worker rests after a run, so that a soak leaves the machine to others. Default 0. */
+  readonly restSec?: number
 }
 
 /** A leak that was found at one or more pauses. */

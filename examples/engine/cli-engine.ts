@@ -45,7 +45,7 @@ export function cliEngine({ program, image, network = 'none' }: CliEngineOptions
     const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] })
     const { channel, closed, destroy, lastOutput } = sandboxProcess(child)
     try {
-      await channel.send(harness.bytes)
+      channel.send(harness.bytes).catch(() => undefined) // a program that ended says why in its last output
       const ready = await awaitReady(channel, { timeoutMs: 30_000, lastOutput, ...(signal ? { signal } : {}) })
       const failed = failedChecks(access === 'none' ? ready.checks : { ...ready.checks, interfaces: 'lo' })
       if (failed.length > 0) throw new SandglassError('sandbox_setup_failed', failed.join('; '))

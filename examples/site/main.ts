@@ -21,9 +21,8 @@ async function main(): Promise<number> {
 
   await using shell = await workspace.start('bash', ['--norc', '-i'], { tty: true, env: { PS1: '$ ' } })
   // Bash shows a line again that was typed before its prompt.
-  const prompt = await textUntil(shell, '$ ')
-  await shell.write('ls site; wc -c site/index.html', true)
-  console.log(`terminal  ${indent(prompt + (await textUntil(shell, '15 site/index.html\n')))}`)
+  await textUntil(shell, '$ ')
+  console.log(`terminal  ${await shownBy(shell, 'ls site; wc -c site/index.html')}`)
 
   const edit =
     'page = open("site/index.html").read()\nopen("site/index.html", "w").write(page.replace("first", "second"))'
@@ -32,8 +31,7 @@ async function main(): Promise<number> {
   console.log(`a script changed the page: ${status}`)
   console.log(`GET /  ${after}`)
 
-  await shell.write('cat site/index.html', true)
-  console.log(`terminal  ${indent(await textUntil(shell, 'second'))}`)
+  console.log(`terminal  ${await shownBy(shell, 'cat site/index.html')}`)
   const log = server
     .log()
     .text.split('\n')
@@ -66,14 +64,17 @@ async function textUntil(program: Program, wanted: string): Promise<string> {
   return text
 }
 
+/** Types a command into a terminal. Returns what that shows up to the next prompt. */
+async function shownBy(shell: Program, line: string): Promise<string> {
+  await shell.write(line, true)
+  const text = plain(await textUntil(shell, '\n$ '))
+  return `$ ${text.trimEnd().replace(/\n\$$/, '')}`.replaceAll('\n', '\n          ')
+}
+
 /** The output of a terminal without carriage returns, and without the marks by which bash switches modes. */
 function plain(text: string): string {
   // oxlint-disable-next-line no-control-regex -- escape sequences are what it removes
   return text.replaceAll(/\u001B\[\?2004[hl]|\r/g, '')
-}
-
-function indent(text: string): string {
-  return plain(text).trim().replaceAll('\n', '\n          ')
 }
 
 process.exitCode = await main()

@@ -25,6 +25,14 @@ MAX_FILE_DEPTH = 64
 MAX_ENTRIES = 200_000  # visited by the search
 FILE_CHUNK_BYTES = 192 << 10  # of content in one frame, before base64
 
+# Displays of one run or cell. The limit of its output does not count them, so that a chart fits beside any output.
+MAX_DISPLAYS = 100
+MAX_DISPLAY_BYTES = 4 << 20  # the line of one display
+MAX_DISPLAYS_BYTES = 16 << 20  # all of them
+MAX_DISPLAY_TYPES = 16  # MIME types of one, and characters of the name of a type
+MAX_MIME_TYPE = 100
+MAX_LEFT_OUT = 16  # MIME types that were left out
+
 MAX_IMPORTS = 32  # modules that a run reports as loaded, and characters of the name of one
 MAX_IMPORT = 200
 
@@ -59,6 +67,12 @@ FRAMES_WINDOW_BYTES = 1 << 20  # of lines of a run that the host has not taken
 MAX_WAITING_BYTES = 64 << 10  # unsent bytes at which no more output is read, so that a control frame waits behind few
 RESERVED_PIDS = 16  # processes that only the harness may start
 
+# Sessions.
+MAX_VALUE_BYTES = 1 << 20  # the line with the value of a cell
+MAX_LISTED = 400  # variables of a session, or names that complete code
+MAX_LACKS = 50  # things that a checkpoint lacks, and processes that a rollback ended
+MAX_LACK = 200  # characters of the name of one
+
 HIGH_WATER_BYTES = 1 << 20  # unsent bytes at which the broker stops reading from the script
 LOW_WATER_BYTES = 256 << 10  # unsent bytes at which it continues
 
@@ -67,4 +81,4 @@ MAX_WARNING = 500  # characters of one
 
 CALL_HEAD_BYTES = 4 << 10  # a tool call's line without its arguments
 # Kinds of `error` that a script's process may claim; any other becomes `exception`.
-SCRIPT_ERROR_KINDS = ("exception", "exit", "syntax", "setup", "memory", "timeout")
+SCRIPT_ERROR_KINDS = ("exception", "exit", "syntax", "setup", "memory", "timeout", "interrupted")

@@ -4,6 +4,7 @@ import ctypes
 import os
 
 PR_SET_DUMPABLE = 4
+PR_SET_NAME, PR_GET_NAME = 15, 16
 PR_SET_NO_NEW_PRIVS = 38
 PR_GET_NO_NEW_PRIVS = 39
 PR_SET_SECCOMP = 22
@@ -38,6 +39,18 @@ def set_dumpable(dumpable):
     """Sets the dumpable flag. Without it, processes of the same uid cannot use /proc/PID/{mem,fd,environ,root,...}, ptrace,
     pidfd_getfd or process_vm_* on this one."""
     prctl(PR_SET_DUMPABLE, 1 if dumpable else 0)
+
+
+def process_name():
+    """Returns the name of this thread as the kernel has it, in bytes: at most 15."""
+    buffer = ctypes.create_string_buffer(16)
+    prctl(PR_GET_NAME, buffer)
+    return buffer.value
+
+
+def set_process_name(name):
+    """Gives this thread, and what it forks, a name of at most 15 bytes."""
+    prctl(PR_SET_NAME, ctypes.c_char_p(name))
 
 
 def landlock_abi():

@@ -18,8 +18,13 @@ SHARED = {
 # Room -> doors of other rooms that it may import. The entry points lead everywhere.
 ROOMS = {
     "broker": set(),
-    "script": {"check.checker"},
+    "script": {"check.checker", "session.head"},
     "check": set(),
+    # The process of a session is one of a script.
+    "session": {
+        *("script." + name for name in ("child", "commands", "convert", "descendants", "display", "emit", "explain", "host_tools", "in_place")),
+        *("script.runtime", "script.script_process", "script.tool_functions"),
+    },
 }
 ENTRY = {"start": {"libc", "broker.broker", "broker.workspace", "script.zygote"}}
 

@@ -97,13 +97,13 @@ export class Declarations {
 
   #membersOfClause(clause: TSInterfaceHeritage, source: string): Member[] {
     const text = source.slice(clause.start, clause.end)
-    const [, wrapper = '', base = '', rest = ''] = /^(?:(Omit|Partial)<)?(\w+)(.*)$/s.exec(text) ?? []
+    const [, wrapper = '', base = '', rest = ''] = /^(?:(Omit|Partial|Pick)<\s*)?(\w+)(.*)$/s.exec(text) ?? []
     const members = this.membersOf(base)
     if (wrapper === 'Partial') return members.map((member) => ({ ...member, required: false }))
     if (wrapper === '') return members
-    const omitted = new Set([...rest.matchAll(/'(\w+)'/g)].map(([, name = '']) => name))
-    if (omitted.size === 0) throw new Error(`cannot read the clause ${text}`)
-    return members.filter(({ name }) => !omitted.has(name))
+    const named = new Set([...rest.matchAll(/'(\w+)'/g)].map(([, name = '']) => name))
+    if (named.size === 0) throw new Error(`cannot read the clause ${text}`)
+    return members.filter(({ name }) => named.has(name) === (wrapper === 'Pick'))
   }
 }
 

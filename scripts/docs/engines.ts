@@ -3,16 +3,20 @@ import { code, markdownTable } from './table.ts'
 
 /** The table of engines. */
 export function engineTable(engines: EngineTable = ENGINES): string {
-  const rows = Object.entries(engines).map(([name, { wall, machines, python, workspaces, programs, pages, flags }]) => [
-    code(name),
-    wall,
-    machines,
-    python,
-    workspaces,
-    programs,
-    Object.keys(flags).map(code).join(', ') || 'none',
-    pages.map((page) => `[${page}](${page})`).join(', '),
-  ])
+  const rows = Object.entries(engines).map(
+    ([name, { wall, machines, python, workspaces, programs, sessions, checkpoints, pages, flags }]) => [
+      code(name),
+      wall,
+      machines,
+      python,
+      workspaces,
+      programs,
+      sessions,
+      checkpoints,
+      Object.keys(flags).map(code).join(', ') || 'none',
+      pages.map((page) => `[${page}](${page})`).join(', '),
+    ],
+  )
   return markdownTable(
     [
       'engine',
@@ -21,6 +25,8 @@ export function engineTable(engines: EngineTable = ENGINES): string {
       'its Python',
       'workspaces',
       'programs in them',
+      'sessions',
+      'checkpoints of them',
       'flags of its own',
       'pages',
     ],

@@ -8,6 +8,7 @@ import { outcomes, taskOutcomes, warningCodes } from './outcomes.ts'
 import { pythonWriters } from './python-writers.ts'
 import { roomsTable } from './rooms.ts'
 import type { GeneratedSection } from './section.ts'
+import { sessionStates } from './session-states.ts'
 
 /**
  * Every generated section of the docs. To add one: put its two markers on the page, add a row here with a function that
@@ -22,6 +23,7 @@ export const GENERATED: readonly GeneratedSection[] = [
   { page: 'docs/protocol.md', name: 'script-helpers', text: scriptHelpers },
   { page: 'docs/protocol.md', name: 'caps', text: caps },
   { page: 'docs/redaction.md', name: 'python-writers', text: pythonWriters },
+  { page: 'docs/sessions.md', name: 'session-states', text: sessionStates },
   { page: 'docs/cli.md', name: 'outcomes', text: outcomes },
   { page: 'docs/cli.md', name: 'task-outcomes', text: taskOutcomes },
   { page: 'docs/cli.md', name: 'warning-codes', text: warningCodes },

@@ -4,6 +4,7 @@ import { SandglassError } from '../errors/index.ts'
 import { formatValue, refuseUnknown } from '../support/index.ts'
 import type { Store, StoreContent, StoredBlob } from '../stores/index.ts'
 import { currentArtifactSession } from './context.ts'
+import { writeNewFile } from './new-file.ts'
 import { checkArtifactName, checkMimeType, checkSession, checkVersion, isUserArtifact } from './names.ts'
 import type {
   ArtifactInfo,
@@ -15,6 +16,7 @@ import type {
   LoadedArtifact,
   OpenedArtifact,
   SaveArtifactOptions,
+  SaveToOptions,
 } from './service.ts'
 import { formatVersions, MAX_VERSIONS, parseVersions, type Versions } from './versions.ts'
 
@@ -95,6 +97,20 @@ class StoredArtifacts implements ArtifactService {
   async open(name: string, options: LoadArtifactOptions = {}): Promise<OpenedArtifact> {
     const info = await this.#find(name, options)
     return { ...info, stream: ReadableStream.from(await this.#contentOf(info, options.signal)) }
+  }
+
+  async saveTo(name: string, path: string, options: SaveToOptions = {}): Promise<ArtifactInfo> {
+    const { overwrite = false, signal } = options
+    const info = await this.#find(name, options)
+    await writeNewFile(path, overwrite, async (file) => {
+      if (this.#store.copyInto === undefined) {
+        for await (const piece of await this.#contentOf(info, signal)) await file.writeFile(piece)
+        return
+      }
+      const bounds = { maxBytes: info.size, ...(signal === undefined ? {} : { signal }) }
+      if (!(await this.#store.copyInto(AREA, info.sha256, file, bounds))) throw this.#lost(info)
+    })
+    return info
   }
 
   async list(options: ArtifactOptions = {}): Promise<readonly ArtifactInfo[]> {
@@ -196,14 +212,15 @@ class StoredArtifacts implements ArtifactService {
     )
   }
 
-  async #contentOf(
-    { name, version, sha256, size }: ArtifactInfo,
-    signal: AbortSignal | undefined,
-  ): Promise<AsyncIterable<Uint8Array>> {
-    const options = { maxBytes: size, ...(signal === undefined ? {} : { signal }) }
-    const found = await this.#store.open(AREA, sha256, options)
+  async #contentOf(info: ArtifactInfo, signal: AbortSignal | undefined): Promise<AsyncIterable<Uint8Array>> {
+    const options = { maxBytes: info.size, ...(signal === undefined ? {} : { signal }) }
+    const found = await this.#store.open(AREA, info.sha256, options)
     if (found !== undefined) return found
-    throw new SandglassError(
+    throw this.#lost(info)
+  }
+
+  #lost({ name, version }: ArtifactInfo): SandglassError {
+    return new SandglassError(
       'store_damaged',
       `${this.#store.name} has lost the content of artifact ${formatValue(name)}, version ${version}: save it again, or delete this version`,
     )

@@ -19,4 +19,5 @@ export type {
   LoadedArtifact,
   OpenedArtifact,
   SaveArtifactOptions,
+  SaveToOptions,
 } from './service.ts'

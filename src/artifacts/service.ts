@@ -56,6 +56,12 @@ export interface LoadArtifactOptions extends ArtifactOptions {
   readonly version?: number | undefined
 }
 
+/** Options of {@link ArtifactService.saveTo}. */
+export interface SaveToOptions extends LoadArtifactOptions {
+  /** True to replace a file that is there. Default false. */
+  readonly overwrite?: boolean | undefined
+}
+
 /** Options of {@link ArtifactService.delete}. */
 export interface DeleteArtifactOptions extends ArtifactOptions {
   /** Default: all of them. */
@@ -69,7 +75,7 @@ export interface DeleteArtifactOptions extends ArtifactOptions {
 export interface ArtifactService {
   /**
    * Stores content as the next version. Every process sees it once the promise is fulfilled, and none before.
-   * @param content bytes, a string (UTF-8), or a stream, of which the host holds a piece at a time.
+   * @param content bytes, a string (UTF-8), a stream or a regular file, `{ path }`. Of the last two the host holds some pieces at a time.
    * @throws SandglassError also `too_large`, for content above the limit of the service, and for one version too many.
    */
   save(name: string, content: StoreContent, options?: SaveArtifactOptions): Promise<ArtifactInfo>
@@ -80,6 +86,11 @@ export interface ArtifactService {
   load(name: string, options?: LoadArtifactOptions): Promise<LoadedArtifact>
   /** A version with its content as a stream. @throws SandglassError `artifact_not_found`. */
   open(name: string, options?: LoadArtifactOptions): Promise<OpenedArtifact>
+  /**
+   * Writes a version to a file of the host, the fastest way for large content. The file is there only when all of it is, and was checked.
+   * @throws SandglassError `artifact_not_found`; `store_damaged`; `invalid_request` for a file that exists or cannot be written.
+   */
+  saveTo(name: string, path: string, options?: SaveToOptions): Promise<ArtifactInfo>
   /** The latest version of each artifact of the session, and of its user, in order of their names. */
   list(options?: ArtifactOptions): Promise<readonly ArtifactInfo[]>
   /** The versions of an artifact, the oldest first; none for one that is not there. */

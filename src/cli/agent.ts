@@ -190,6 +190,7 @@ function lineOf(end: AgentEnd, thread: string, figures: Figures, ms: number): Re
     duration_ms: Math.round(ms * 1000) / 1000,
     warnings: [],
     files: [],
+    displays: [],
   }
 }
 

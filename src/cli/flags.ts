@@ -58,6 +58,7 @@ export type CommandName =
   | 'run'
   | 'exec'
   | 'shell'
+  | 'repl'
   | 'batch'
   | 'check'
   | 'solve'
@@ -89,6 +90,15 @@ const OWN_FLAGS: Readonly<Record<CommandName, Specs>> = {
   },
   exec: { ...PROGRAM, '--new': {}, '--json': {}, '--timeout': { value: 'S' }, '--tty': {} },
   shell: PROGRAM,
+  repl: {
+    ...COMMON,
+    ...WITH,
+    ...STORE,
+    ...Object.fromEntries([...LIMITS, '--timeout', '--tools'].map((flag) => [flag, SANDBOX[flag] ?? {}])),
+    '--workspace': { value: 'ID' },
+    '--save': { value: 'DIR' },
+    '--overwrite': {},
+  },
   batch: {
     ...SANDBOX,
     ...MODE,
@@ -115,6 +125,8 @@ const OWN_FLAGS: Readonly<Record<CommandName, Specs>> = {
     '--events': {},
     ...MODEL,
     '--interactive': {},
+    '--session': {},
+    '--on-error': { value: 'keep|rollback' },
     '--output': { value: 'SCHEMA' },
     '--allow-module': { value: 'NAME' },
     '--max-retries': { value: 'N' },
@@ -152,7 +164,17 @@ const OWN_FLAGS: Readonly<Record<CommandName, Specs>> = {
 }
 
 /** The commands that start a sandbox, and so take the flags of the engines. */
-const STARTS_SANDBOX: readonly CommandName[] = ['run', 'exec', 'shell', 'batch', 'check', 'solve', 'agent', 'env']
+const STARTS_SANDBOX: readonly CommandName[] = [
+  'run',
+  'exec',
+  'shell',
+  'repl',
+  'batch',
+  'check',
+  'solve',
+  'agent',
+  'env',
+]
 
 /** Every command. */
 export const COMMANDS: readonly CommandName[] = Object.keys(OWN_FLAGS) as CommandName[]

@@ -9,6 +9,7 @@ Usage: sandglass COMMAND [FLAGS]
   run        run one script
   exec       run a program
   shell      open a terminal in a sandbox
+  repl       run cells of Python whose variables stay, also after a crash
   batch      run many: one JSON request a line in, one answer a line out
   check      find mistakes in a script without running it
   solve      let a model solve a task by writing Python
@@ -68,7 +69,7 @@ const FILES_HELP = `Files:
   --file HOST[:PATH]        copy a file into the workspace, under PATH or its own name; repeat for more
   --collect GLOB            bring back files that match, such as 'out/**'; names that begin with a dot only where GLOB
                             writes the dot; repeat for more
-  --save DIR                write collected files below DIR; nothing that is there is replaced
+  --save DIR                write collected files and shown pictures below DIR; nothing that is there is replaced
   --overwrite               replace what is there, and allow a DIR that is the root of a repository
 `
 
@@ -162,6 +163,23 @@ ${PROGRAM_SANDBOX_HELP}
 Example:
   sandglass shell --file sales.csv
 `,
+  repl: `Run cells of one session: Python that keeps its variables, also when a cell crashes or reaches a limit.
+
+Usage: sandglass repl [FLAGS]
+
+  --json                    one request a line in, one answer a line out (docs/cli.md)
+  --timeout S               wall clock of a cell in seconds, default 30
+  --tools FILE              a JS or TS module that exports tools for the cells
+  --with PKG                a package that cells can import, as pip names it: "pandas>=2"; repeat for more
+  --workspace ID            in the workspace ID, whose files are kept; see sandglass workspaces
+  --store DIR               of --workspace: the store of its files; default that of sandglass workspaces
+  --save DIR                write shown pictures below DIR, as cell-3-display-1.png; nothing that is there is replaced
+  --overwrite               replace what is there, and allow a DIR that is the root of a repository
+
+${PROGRAM_SANDBOX_HELP}
+Example:
+  sandglass repl --with pandas
+`,
   batch: `Run many scripts in a pool of warm sandboxes. Reads one JSON request a line from FILE or stdin and writes one
 JSON answer a request, in order of completion.
 
@@ -215,6 +233,8 @@ ${TOOLS_HELP}  --input NAME=JSON         a global of every script, by value; rep
   --output SCHEMA           JSON Schema that the answer must match: a file, or the schema itself; the model learns of a mismatch
   --allow-module NAME       a module that scripts may import in addition to those of strict; repeat for more
   --interactive             step by step in one sandbox, instead of one script for the whole task
+  --session                 with --interactive: the steps are cells of one session, so variables stay
+  --on-error keep|rollback  with --session: the variables after an exception; default keep
   --max-retries N           attempts after the first, of each step with --interactive; default 3
   --max-steps N             of --interactive, default 10
   --policy POLICY           what scripts are checked for: off, standard or strict; default strict

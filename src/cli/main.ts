@@ -18,6 +18,7 @@ type Handler = (given: Given, context: Context) => Promise<number>
 /** Loaded on demand, so that help and errors about flags are fast. */
 const HANDLERS: Readonly<Record<CommandName, () => Promise<Handler>>> = {
   run: async () => (await import('./run.ts')).run,
+  repl: async () => (await import('./repl.ts')).repl,
   batch: async () => (await import('./batch.ts')).batch,
   check: async () => (await import('./check.ts')).check,
   exec: async () => (await import('./exec.ts')).exec,

@@ -84,6 +84,10 @@ summary + pre { margin-top: 6px; }
 .review { fill: var(--review); background: var(--review); }
 .run { fill: var(--run); background: var(--run); }
 .call { fill: var(--call); background: var(--call); }
+figure { margin: 10px 0 18px; }
+figure img { max-width: 100%; height: auto; background: #fff; border-radius: 8px; }
+figure iframe { width: 100%; height: 320px; border: 1px solid var(--line); border-radius: 8px; background: #fff; }
+figcaption, .left-out { color: var(--soft); font-size: 13px; margin: 4px 0 0; white-space: pre-wrap; overflow-wrap: anywhere; }
 footer { color: var(--soft); font-size: 12px; text-align: center; margin-top: 28px; }
 @media (max-width: 600px) { dl { grid-template-columns: 1fr; } dd { margin-bottom: 6px; } }
 @media print { body { background: none; } section { break-inside: avoid; } }

@@ -71,6 +71,7 @@ function attemptOf(attempt: AttemptRecord): Record<string, unknown> {
     final_data: attempt.finalData,
     intermediates: attempt.intermediates,
     logs: attempt.logs,
+    displays: attempt.displays.map(({ data, leftOut }) => ({ data, left_out: leftOut })),
     tool_calls: attempt.toolCalls.map(callOf),
     stdout: attempt.stdout,
     stderr: attempt.stderr,

@@ -1,4 +1,4 @@
-import type { CollectedFile, ExecutionResult, RunEvent } from '../executor/index.ts'
+import type { CollectedFile, Display, ExecutionResult, RunEvent } from '../executor/index.ts'
 import type { Failure } from './failure.ts'
 
 /** A run as one line of JSON (docs/cli.md). */
@@ -42,7 +42,13 @@ export function resultLine(id: string | null, result: ExecutionResult): Record<s
     ignored_frames: result.ignoredFrames,
     limits_hit: result.limitsHit,
     files: result.files.map(fileLine),
+    displays: result.displays.map(displayLine),
   }
+}
+
+/** A value that the script showed. */
+export function displayLine({ kind, data, leftOut, after }: Display): Record<string, unknown> {
+  return { kind, data, left_out: leftOut, after }
 }
 
 /** A collected file, with its content. */
@@ -72,6 +78,7 @@ const NO_FIELDS = {
   callId: undefined,
   approvalId: undefined,
   waitedMs: undefined,
+  leftOut: undefined,
   resultJson: null,
 }
 
@@ -79,7 +86,7 @@ const NO_FIELDS = {
 export function eventLine(event: Exclude<RunEvent, { type: 'result' }>): Record<string, unknown> {
   const { type, executionId, ...rest } = event
   // A tool's answer may be large, and the journal keeps it.
-  const { sandboxId, callId, approvalId, waitedMs, resultJson: _, ...others } = { ...NO_FIELDS, ...rest }
+  const { sandboxId, callId, approvalId, waitedMs, leftOut, resultJson: _, ...others } = { ...NO_FIELDS, ...rest }
   return {
     v: 1,
     type,
@@ -89,5 +96,6 @@ export function eventLine(event: Exclude<RunEvent, { type: 'result' }>): Record<
     ...(approvalId === undefined ? {} : { approval_id: approvalId }),
     ...(waitedMs === undefined ? {} : { waited_ms: waitedMs }),
     ...others,
+    ...(leftOut === undefined ? {} : { left_out: leftOut }),
   }
 }

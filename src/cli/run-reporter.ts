@@ -1,6 +1,7 @@
 import type { ExecutionResult, RunEvent } from '../executor/index.ts'
 import { truncate } from '../support/index.ts'
 import { type Context, isLively } from './context.ts'
+import { displayText } from './display-files.ts'
 import type { LiveLine } from './live-line.ts'
 import { nameText } from './foreign-text.ts'
 import { escapeForMessage } from './terminal-text.ts'
@@ -31,6 +32,8 @@ export class RunReporter {
         return this.#live.pass(stderr, event.text)
       case 'log':
         return this.#mark(nameText(event.level), event.message)
+      case 'display':
+        return this.#mark('display', displayText(event))
       case 'intermediate':
         return this.#mark('intermediate', `${nameText(event.label)}: ${JSON.stringify(event.data)}`)
       case 'tool_call':

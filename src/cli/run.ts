@@ -2,6 +2,7 @@ import type { ExecutionResult, RunEvent } from '../executor/index.ts'
 import type { Given } from './args.ts'
 import { type Context, isLively } from './context.ts'
 import { EXIT, exitCodeOf } from './exit-codes.ts'
+import { displayFiles } from './display-files.ts'
 import { InstallLine } from './install-line.ts'
 import { LiveLine } from './live-line.ts'
 import { sandboxFlags } from './options.ts'
@@ -66,7 +67,7 @@ export async function run(given: Given, context: Context): Promise<number> {
     } finally {
       await sandglass.close()
     }
-    const problems = saving === undefined ? [] : saveFiles(saving, result.files)
+    const problems = saving === undefined ? [] : saveFiles(saving, [...result.files, ...displayFiles(result.displays)])
     await reporter.result(withProblems(result, problems))
     if (syncError !== undefined) throw syncError
     const code = exitCodeOf(result.errorKind)

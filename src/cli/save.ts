@@ -7,7 +7,7 @@ import { isHiddenRepository, makeDirectory, repositoryMadeOf } from '../support/
 import type { Given } from './args.ts'
 import { UsageError } from './failure.ts'
 
-/** The target of collected files. */
+/** The target of collected files and of pictures. */
 export interface Saving {
   /** The real path of the directory. */
   readonly root: string
@@ -36,12 +36,9 @@ function prepareSaving(directory: string, overwrite: boolean): Saving {
 
 /**
  * The target of `--save`, which is made; undefined without it.
- * @throws UsageError for `--save` without `--collect`, `--overwrite` without `--save`, and as {@link prepareSaving} does.
+ * @throws UsageError for `--overwrite` without `--save`, and as {@link prepareSaving} does.
  */
 export function savingOf(given: Given): Saving | undefined {
-  if (given.has('--save') && !given.has('--collect')) {
-    throw new UsageError('invalid_request', '--save needs --collect GLOB, which names the files to save')
-  }
   if (given.has('--overwrite') && !given.has('--save')) {
     throw new UsageError('invalid_request', '--overwrite needs --save DIR')
   }

@@ -3,8 +3,10 @@ import { failedLineOf } from '../script/index.ts'
 import { truncate } from '../support/index.ts'
 import { callPlace, callText, outcomeText } from './call-text.ts'
 import { dataHtml, moreHtml } from './data-html.ts'
+import { ChartFrames, PLOTLY } from './chart-frames.ts'
+import { displayHtml } from './display-html.ts'
 import { msText, plural } from './figures.ts'
-import { html, type Html } from './html.ts'
+import { html, Html } from './html.ts'
 import { PAGE_STYLE } from './page-style.ts'
 import { pythonHtml } from './python-html.ts'
 import { isSuccess } from '../outcomes/index.ts'
@@ -27,14 +29,19 @@ const MAX_LINES = 200
 const MAX_DATA = 2000
 const MAX_ANSWER = 20_000
 
-/** A task as one self-contained page, without scripts and links, to send to a colleague. */
-export function runPage({ record, events, missing }: StoredRun): string {
+/**
+ * A task as one self-contained page, without links, to send to a colleague. The only code in it draws charts, in frames.
+ * @param plotly the text of plotly.js; without it, charts are not drawn.
+ */
+export function runPage({ record, events, missing }: StoredRun, plotly?: string): string {
+  const charts = new ChartFrames(plotly)
+  const attempts = attemptsHtml(record, charts)
   const title = truncate(record.task.trim().replaceAll(/\s+/g, ' '), MAX_TITLE)
   const page = html`<!doctype html>
     <html lang="en">
       <head>
         <meta charset="utf-8" />
-        <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'" />
+        <meta http-equiv="Content-Security-Policy" content="${Html.trust(charts.policy)}" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="referrer" content="no-referrer" />
         <title>${record.status}: ${title}</title>
@@ -51,21 +58,29 @@ export function runPage({ record, events, missing }: StoredRun): string {
           </header>
           ${outcomeHtml(record)}
           <section aria-label="Facts">${factsHtml(runFacts(record, missing))}</section>
-          ${timelineHtml(timelineOf(events))}
-          ${record.attempts.map((attempt) => attemptHtml(attempt, `Attempt ${attempt.number}`))}
-          ${record.steps.flatMap((step) =>
-            step.attempts.map((attempt) =>
-              attemptHtml(
-                attempt,
-                `Step ${step.number}${step.forceFinish ? ' (to finish)' : ''}, attempt ${attempt.number}`,
-              ),
-            ),
-          )}
+          ${timelineHtml(timelineOf(events))} ${attempts}
           <footer>Written by sandglass show --html</footer>
+          ${charts.source}
         </main>
       </body>
     </html> `
   return `${page.toString().trimEnd()}\n`
+}
+
+/** True if the page of a task has figures of plotly. */
+export function hasCharts({ attempts, steps }: RunRecord): boolean {
+  const all = [...attempts, ...steps.flatMap((step) => step.attempts)]
+  return all.some(({ displays }) => displays.some(({ data }) => data[PLOTLY] !== undefined))
+}
+
+function attemptsHtml({ attempts, steps }: RunRecord, charts: ChartFrames): Html[] {
+  const ofSteps = steps.flatMap(({ number, forceFinish, attempts }) =>
+    attempts.map((attempt) => {
+      const title = `Step ${number}${forceFinish ? ' (to finish)' : ''}, attempt ${attempt.number}`
+      return attemptHtml(attempt, title, charts)
+    }),
+  )
+  return [...attempts.map((attempt) => attemptHtml(attempt, `Attempt ${attempt.number}`, charts)), ...ofSteps]
 }
 
 function outcomeHtml({ success, finalData, error, partial }: RunRecord): Html {
@@ -88,7 +103,7 @@ function outcomeHtml({ success, finalData, error, partial }: RunRecord): Html {
   </section>`
 }
 
-function attemptHtml(attempt: AttemptRecord, title: string): Html {
+function attemptHtml(attempt: AttemptRecord, title: string, charts: ChartFrames): Html {
   const { status, script, generation, prompt, stdout, stderr, traceback, error, repetition, warnings, violations } =
     attempt
   const answer = generation?.answer ?? null
@@ -103,7 +118,7 @@ function attemptHtml(attempt: AttemptRecord, title: string): Html {
     ${answer === null ? [] : foldedHtml('Answer without a script', answer)}
     ${error === null || violations.length > 0 ? [] : html`<p class="error bad mono">${linesText(error)}</p>`}
     ${repetition === null ? [] : html`<p class="error warn">It repeats: ${repetitionText(repetition)}</p>`}
-    ${callsHtml(attempt)} ${emittedHtml(attempt)}
+    ${callsHtml(attempt)} ${emittedHtml(attempt)} ${displaysHtml(attempt, charts)}
     ${warnings
       .slice(0, MAX_ROWS)
       .map(({ code, message }) => html`<p class="error warn">${nameText(code)}: ${linesText(message)}</p>`)}
@@ -191,6 +206,13 @@ function emittedHtml({ intermediates, logs }: AttemptRecord): Html {
   return html`<h3>Emitted and logged</h3>
     <div class="data">${factsHtml([...emitted, ...logged])}</div>
     ${moreHtml(more)}`
+}
+
+function displaysHtml({ displays }: AttemptRecord, charts: ChartFrames): Html {
+  if (displays.length === 0) return html``
+  return html`<h3>Shown</h3>
+    ${displays.slice(0, MAX_ROWS).map((display) => displayHtml(display, charts))}
+    ${moreHtml(displays.length - MAX_ROWS)}`
 }
 
 function foldedHtml(name: string, text: string, isOpen: boolean = text.split('\n').length <= OPEN_LINES): Html {

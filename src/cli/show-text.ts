@@ -2,6 +2,7 @@ import type { AttemptRecord, RunRecord } from '../journal/index.ts'
 import { failedLineOf } from '../script/index.ts'
 import { truncate, truncateAndCount } from '../support/index.ts'
 import { callPlace, callText, outcomeText } from './call-text.ts'
+import { displayText } from './display-files.ts'
 import { msText } from './figures.ts'
 import { isSuccess } from '../outcomes/index.ts'
 import { attemptFacts, endText, type Fact, repetitionText, runFacts } from './run-facts.ts'
@@ -152,11 +153,12 @@ function callLines({ toolCalls }: AttemptRecord, paint: Paint): string[] {
   return [`  ${paint(DIM, 'tool calls')}`, ...lines, ...more]
 }
 
-function emittedLines({ intermediates, logs }: AttemptRecord, paint: Paint): string[] {
+function emittedLines({ intermediates, displays, logs }: AttemptRecord, paint: Paint): string[] {
   return [
     ...rows(intermediates, ({ label, data }) =>
       fact('emitted', truncateAndCount(`${nameText(label)}: ${JSON.stringify(data) ?? 'null'}`, MAX_LINE), paint),
     ),
+    ...rows(displays, (shown) => fact('shown', truncateAndCount(displayText(shown).trim(), MAX_LINE), paint)),
     ...rows(logs, ({ level, message }) =>
       fact('log', truncateAndCount(`${nameText(level)}: ${message}`, MAX_LINE), paint),
     ),

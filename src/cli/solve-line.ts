@@ -1,11 +1,11 @@
 import type { ToolExecutionResult } from '../index.ts'
 import type { JournalEvent, RunRecord } from '../journal/index.ts'
-import { fileLine } from './result-line.ts'
+import { displayLine, fileLine } from './result-line.ts'
 import { notSaved } from './save.ts'
 
 /** The result of a task as one line of JSON (docs/cli.md). */
 export function solveLine(
-  { record, files }: Pick<ToolExecutionResult, 'record' | 'files'>,
+  { record, files, displays }: Pick<ToolExecutionResult, 'record' | 'files' | 'displays'>,
   problems: readonly string[],
 ): Record<string, unknown> {
   return {
@@ -28,6 +28,7 @@ export function solveLine(
     duration_ms: record.durationMs,
     warnings: notSaved(problems),
     files: files.map(fileLine),
+    displays: displays.map(displayLine),
   }
 }
 

@@ -3,6 +3,7 @@ import type { JournalEvent, RunRecord } from '../journal/index.ts'
 import { truncate } from '../support/index.ts'
 import { type Context, isLively } from './context.ts'
 import { countText, msText, plural } from './figures.ts'
+import { displayText } from './display-files.ts'
 import { LiveLine } from './live-line.ts'
 import { attemptsOf } from './solve-line.ts'
 import { placeText, SolveProgress } from './solve-progress.ts'
@@ -13,7 +14,7 @@ const MAX_ERROR = 500
 const MAX_PARTIAL = 2000
 const MAX_FILES = 20
 
-type TaskResult = Pick<ToolExecutionResult, 'record' | 'files'>
+type TaskResult = Pick<ToolExecutionResult, 'record' | 'files' | 'displays'>
 
 /** Reports the progress and the result of a task. */
 export interface Reporter {
@@ -68,7 +69,7 @@ export class SolveReporter implements Reporter {
     this.#progress.takeFile(file)
   }
 
-  async result({ record, files }: TaskResult, problems: readonly string[], isStored: boolean): Promise<void> {
+  async result({ record, files, displays }: TaskResult, problems: readonly string[], isStored: boolean): Promise<void> {
     await this.#live.end()
     const { stdout, hasReaderLeft } = this.#context
     if (hasReaderLeft()) return
@@ -80,6 +81,7 @@ export class SolveReporter implements Reporter {
       if (partial !== null) await this.#mark('partial', truncate(JSON.stringify(partial), MAX_PARTIAL))
       await this.#mark(status, this.#reasonOf(error))
     }
+    for (const shown of displays.slice(0, MAX_FILES)) await this.#mark('display', displayText(shown))
     if (files.length > 0) {
       const named = files.slice(0, MAX_FILES).map(({ path, size }) => `${path} (${plural(size, 'byte')})`)
       await this.#mark('files', [...named, ...moreText(files.length - MAX_FILES)].join(', '))

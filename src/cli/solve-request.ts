@@ -41,6 +41,12 @@ export async function solveRequest(given: Given, { env, signal }: Context): Prom
   if (given.has('--max-steps') && !given.has('--interactive')) {
     throw new UsageError('invalid_request', '--max-steps needs --interactive; to limit retries, use --max-retries')
   }
+  if (given.has('--session') && !given.has('--interactive')) {
+    throw new UsageError('invalid_request', '--session needs --interactive: the steps are its cells')
+  }
+  if (given.has('--on-error') && !given.has('--session')) {
+    throw new UsageError('invalid_request', '--on-error needs --session')
+  }
   refuseStdinTwice(given, text, 'task')
   const inputs = parseInputs(given.all('--input'))
   const maxRetries = readCount(given, '--max-retries', 0, MAX_COUNT)
@@ -53,6 +59,7 @@ export async function solveRequest(given: Given, { env, signal }: Context): Prom
   }
   const options = {
     mode: given.has('--interactive') ? ExecutionMode.INTERACTIVE : ExecutionMode.PLAN,
+    ...(given.has('--session') ? { session: true, onError: onErrorOf(given) } : {}),
     ...(maxRetries === undefined ? {} : { maxRetries }),
     ...(maxSteps === undefined ? {} : { maxSteps }),
     budget: {
@@ -72,6 +79,12 @@ export async function solveRequest(given: Given, { env, signal }: Context): Prom
   const task = text === '-' ? await readText('-', 'the task on stdin', MAX_TASK_BYTES, signal) : text
   if (task.trim() === '') throw new UsageError('invalid_request', 'the task is empty; describe what the script must do')
   return { task: task.replace(/^\uFEFF/, '').trim(), options }
+}
+
+function onErrorOf(given: Given): 'keep' | 'rollback' {
+  const text = given.last('--on-error') ?? 'keep'
+  if (text === 'keep' || text === 'rollback') return text
+  throw new UsageError('invalid_request', `--on-error: ${formatValue(text)} is neither keep nor rollback`)
 }
 
 function moduleName(text: string): string {

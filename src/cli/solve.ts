@@ -4,6 +4,7 @@ import type { Given } from './args.ts'
 import type { Context } from './context.ts'
 import { TASK_OUTCOMES } from '../outcomes/index.ts'
 import { EXIT } from './exit-codes.ts'
+import { displayFiles } from './display-files.ts'
 import { InstallLine } from './install-line.ts'
 import { journalPlace, openJournal } from './journal-flag.ts'
 import { modelOf } from './model-flag.ts'
@@ -58,7 +59,7 @@ export async function solve(given: Given, context: Context): Promise<number> {
       await sandglass.close()
     }
     if (result === undefined) throw new Error('the task ended without a result')
-    const problems = saving === undefined ? [] : saveFiles(saving, result.files)
+    const problems = saving === undefined ? [] : saveFiles(saving, [...result.files, ...displayFiles(result.displays)])
     await reporter.result(result, problems, await isStored(journal, result.record.runId))
     const { exitCode } = TASK_OUTCOMES[result.record.status]
     return exitCode === EXIT.ok && problems.length > 0 ? EXIT.usage : exitCode

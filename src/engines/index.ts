@@ -15,6 +15,10 @@ export interface EngineRow {
   readonly workspaces: string
   /** The same for programs in workspaces. */
   readonly programs: string
+  /** The same for sessions in workspaces. */
+  readonly sessions: string
+  /** The same for checkpoints of sessions, and so rollbacks and branches. */
+  readonly checkpoints: string
   /** Its page and the page of its limitations, below `docs/`. */
   readonly pages: readonly string[]
   /** Flags of the command line that set an option of this engine alone. */
@@ -42,6 +46,8 @@ export const ENGINES = {
     python: 'the first `python3` on PATH, or `local.python`',
     workspaces: 'yes',
     programs: 'yes',
+    sessions: 'yes',
+    checkpoints: 'yes',
     pages: ['sandbox-local.md', 'limitations/local.md'] as const,
     flags: {},
     load: async (): Promise<EngineModule<LocalEngineOptions>> => (await import('./local/index.ts')).localModule,
@@ -53,6 +59,8 @@ export const ENGINES = {
     python: 'that of the image, or `docker.python`',
     workspaces: 'yes (on gVisor one activity at a time)',
     programs: 'yes (on gVisor `exec` alone)',
+    sessions: 'yes (on gVisor cells alone)',
+    checkpoints: 'yes (not on gVisor)',
     pages: ['docker.md', 'limitations/docker.md', 'limitations/gvisor.md'] as const,
     flags: {
       '--image': { option: 'image', value: 'REF', help: 'the container image, default python:3.12-slim' },
@@ -66,6 +74,8 @@ export const ENGINES = {
     python: 'that of the package `pyodide`',
     workspaces: 'yes (scripts and files)',
     programs: 'no',
+    sessions: 'yes (cells alone)',
+    checkpoints: 'no',
     pages: ['limitations/pyodide.md'] as const,
     flags: {},
     load: async (): Promise<EngineModule<PyodideEngineOptions>> => (await import('./pyodide/index.ts')).pyodideModule,

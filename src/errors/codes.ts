@@ -57,6 +57,9 @@ export type ErrorCode =
   | 'workspace_io'
   | 'workspace_owned'
   | 'workspace_not_found'
+  | 'checkpoint_unavailable'
+  | 'session_closed'
+  | 'session_lost'
   | 'secrets_not_separate'
   | 'path_not_found'
   | 'path_refused'
@@ -284,6 +287,17 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
     retryable: true,
   },
   workspace_not_found: { meaning: 'A store has no workspace of this id.', retryable: false },
+  checkpoint_unavailable: {
+    meaning:
+      'The sessions of the engine have no checkpoints, no copy of the state could be made, or the checkpoint is not there any more. The message says why.',
+    retryable: false,
+  },
+  session_closed: { meaning: 'The session, or its workspace, was closed; open another one.', retryable: false },
+  session_lost: {
+    meaning:
+      'The state of the session is gone: its process ended and there was no checkpoint to go back to. The message says why; open another session.',
+    retryable: false,
+  },
   secrets_not_separate: {
     meaning:
       'A script or program with secrets and another activity would live in one workspace where the machine cannot keep their memory apart. `shareSecrets: true` allows it.',

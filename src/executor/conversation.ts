@@ -2,7 +2,6 @@ import {
   CAPS,
   decodeLine,
   encodeToolResult,
-  type HarnessFrame,
   LineSplitter,
   LineTooLongError,
   MAX_PLAIN_PARTS,
@@ -16,13 +15,12 @@ import type { CpuBoost } from './cpu-boost.ts'
 import { Interrupt } from './interrupt.ts'
 import { EndConversation, type ConversationEnd, type ScriptDone } from './conversation-end.ts'
 import type { PreparedRun } from './prepare.ts'
-import { ServerMarker } from './server-marker.ts'
-import { connectionError, ToolConnection } from './tool-endpoint.ts'
 import type { RunEvent } from './result.ts'
 import { invalid } from './invalid.ts'
 import { Sender, SourceError } from './sender.ts'
 import { maxApprovalSec, ToolClock } from './tool-clock.ts'
 import type { ToolPort } from './tool-port.ts'
+import { isCallOf, ToolSocket } from './tool-socket.ts'
 
 /** Time after a run's deadline for an answer of the harness. */
 const BACKSTOP_MS = 5000
@@ -30,15 +28,10 @@ const BACKSTOP_MS = 5000
 const KILL_MS = 300
 /** Time for a harness to confirm a cancellation, and for a closed pipe to show in both directions. */
 const GRACE_MS = 2000
+/** The same for a cell, which the harness rolls back: it waits for the copy, ends what the cell started, and lets the copy take over. */
+const CELL_GRACE_MS = 5000
 /** Time in which frames may still be on their way to a harness that has ended the run. */
 const DRAIN_MS = 1000
-/**
- * Time for the endpoint of a run to name its port and to accept the connection, once the request is sent. The harness waits for 10 s, so
- * the host has read its answer before it gives up: a run that fails has not begun.
- */
-const CONNECT_MS = 15_000
-/** The values of a call: its arguments and its other fields. */
-const MAX_CALL_PARTS = CAPS.argParts + 32
 /** The maximum of bytes of all tool calls of a run together; each counts at least {@link MIN_CALL_BYTES}. */
 const MAX_CALLS_BYTES = 1024 * 1024 * 1024
 const MIN_CALL_BYTES = 4096
@@ -81,17 +74,10 @@ export class Conversation {
   #callBytes = 0
   /** Why the run could not begin. */
   #startError: SandglassError | undefined
-  /** Looks for the port of the run's endpoint, until it is connected. */
-  #marker: ServerMarker | undefined
-  #connectTimer: NodeJS.Timeout | undefined
-  #connection: ToolConnection | undefined
-  /** Ends an attempt to connect. */
-  #endConnecting: (() => void) | undefined
-  #isOver = false
+  /** The way of tool calls beside the channel, if the run has one. */
+  readonly #socket: ToolSocket | undefined
   /** Stop the clock of the calls that wait for approval. */
   readonly #approvals = new Set<() => void>()
-  /** Messages of the connection that are not read yet. */
-  #messages: Buffer[] = []
   #isStarted = false
 
   /**
@@ -110,7 +96,12 @@ export class Conversation {
     this.#deliver = deliver
     this.#boost = boost
     this.#sender = new Sender(run)
-    const longest = Math.max(run.maxOutputBytes, MIN_LINE_BYTES, run.tools === undefined ? 0 : CAPS.argBytes)
+    const longest = Math.max(
+      run.maxOutputBytes,
+      MIN_LINE_BYTES,
+      CAPS.displayBytes,
+      run.tools === undefined ? 0 : CAPS.argBytes,
+    )
     this.#splitter = new LineSplitter(Math.min(longest + LINE_SLACK_BYTES, constants.MAX_STRING_LENGTH), true)
     const most = { toolsMs: run.maxToolWaitSec * 1000, approvalsMs: maxApprovalSec(run.tools) * 1000 }
     this.#toolClock = new ToolClock(most, (executedMs, executing) => {
@@ -118,7 +109,12 @@ export class Conversation {
       this.#sender.toolTime(executedMs, executing).catch(() => undefined)
     })
     this.#tools = this.#openTools()
-    if (run.endpoint !== undefined) this.#marker = new ServerMarker()
+    if (run.endpoint !== undefined) {
+      this.#socket = new ToolSocket(run.endpoint, run.executionId, {
+        onMessages: () => this.#news.resolve(undefined),
+        onClose: () => this.#endCalls(),
+      })
+    }
   }
 
   /**
@@ -142,24 +138,27 @@ export class Conversation {
       backstop.stop()
       lastCall?.stop()
       clearTimeout(this.#grace)
-      clearTimeout(this.#connectTimer)
-      this.#isOver = true
-      this.#endConnecting?.()
       this.#sender.stop()
-      this.#endTools()
+      this.#closeTools()
+      this.#socket?.close()
       this.#boost.stop()
       this.#run.signal?.removeEventListener('abort', onAbort)
     }
   }
 
+  /** True once the harness knows of the run. */
+  get hasBegun(): boolean {
+    return this.#sender.executeBegun
+  }
+
   async #talk(): Promise<ConversationEnd> {
-    // With an endpoint, the script starts when it is connected.
-    if (this.#marker === undefined) await this.#deliverStart()
+    // With a socket, the script starts when it is connected.
+    if (this.#socket === undefined) await this.#deliverStart()
     this.#sender.start().then(
       () => {
         const now = performance.now()
         this.#boost.after(this.#leftFrom(() => now, KILL_MS))
-        this.#limitConnect()
+        this.#socket?.limitConnect((error) => this.#failStart(error))
       },
       (error: unknown) => {
         if (error instanceof SourceError) this.#failStart(error.cause)
@@ -168,7 +167,7 @@ export class Conversation {
     )
     for (;;) {
       const chunk = await this.#receive()
-      await this.#takeMessages()
+      if (this.#socket?.hasMessages === true) await this.#takeMessages(this.#socket)
       await this.#deliverAll(this.#transcript.toolLog.takeNews())
       if (chunk === undefined) continue
       if (chunk === null) return this.#close()
@@ -212,7 +211,7 @@ export class Conversation {
   #endTools(): void {
     this.#closeTools()
     // An answer that the script does not read would delay the end.
-    this.#connection?.end()
+    this.#socket?.end()
   }
 
   #openTools(): ToolPort | undefined {
@@ -247,10 +246,10 @@ export class Conversation {
   }
 
   async #answer(makeLine: () => Uint8Array): Promise<void> {
-    if (this.#connection === undefined) return this.#sender.answer(makeLine)
+    if (this.#socket?.isConnected !== true) return this.#sender.answer(makeLine)
     // The harness gets the time of tools before the answer, as on the channel.
     await this.#sender.idle()
-    await this.#connection.send(makeLine)
+    await this.#socket.send(makeLine)
   }
 
   async #deliverStart(): Promise<void> {
@@ -260,40 +259,14 @@ export class Conversation {
     await this.#deliverAll([{ type: 'started', executionId, sandboxId: sandbox.id }])
   }
 
-  #limitConnect(): void {
-    if (this.#marker === undefined || this.#isOver) return
-    this.#connectTimer = setTimeout(
-      () => this.#failStart(connectionError(`the endpoint accepted no connection within ${CONNECT_MS} ms`)),
-      CONNECT_MS,
-    )
-  }
-
-  /** Finds the marker at the beginning of stdout, and connects. Returns the output after it. @throws SandglassError `websocket_failed` */
-  async #connectBy(text: string): Promise<string> {
-    const found = this.#marker?.push(text)
-    if (found === null) throw connectionError('stdout does not begin with the line that names the port of the endpoint')
-    this.#transcript.takeMarker(Buffer.byteLength(text) - Buffer.byteLength(found?.rest ?? ''))
-    if (found === undefined || this.#run.endpoint === undefined) return ''
-    const { token } = this.#run.endpoint
-    const handler = {
-      onMessage: (bytes: Buffer): void => {
-        this.#messages.push(bytes)
-        this.#news.resolve(undefined)
-      },
-      onClose: () => this.#endCalls(),
-    }
-    const connecting = new AbortController()
-    this.#endConnecting = () => connecting.abort()
-    const opening = ToolConnection.open(this.#run.endpoint, found.port, token, handler, connecting.signal)
-    // A connection that opens after the end of the run is not kept.
-    this.#connection = await this.#interrupt.wait(opening).catch((error: unknown) => {
-      void opening.then((late) => late.end()).catch(() => undefined)
-      throw error
-    })
-    this.#marker = undefined
-    clearTimeout(this.#connectTimer)
+  /** Connects to the port that the beginning of stdout names. Returns the output after it. @throws SandglassError `websocket_failed` */
+  async #connectBy(socket: ToolSocket, text: string): Promise<string> {
+    const { port, rest } = socket.findPort(text)
+    this.#transcript.takeMarker(Buffer.byteLength(text) - Buffer.byteLength(rest))
+    if (port === undefined) return ''
+    await socket.connect(port, this.#interrupt)
     await this.#deliverStart()
-    return found.rest
+    return rest
   }
 
   /** Aborts the calls of a connection that is closed: nobody is left to take an answer, or to wait for a person. The script goes on. */
@@ -303,19 +276,9 @@ export class Conversation {
     this.#approvals.clear()
   }
 
-  /** Takes the calls that came over the connection. */
-  async #takeMessages(): Promise<void> {
-    if (this.#messages.length === 0 || this.#tools === undefined) return
-    for (let bytes = this.#messages.shift(); bytes !== undefined; bytes = this.#messages.shift()) {
-      const decoded = decodeLine(bytes, MAX_CALL_PARTS)
-      if (decoded.kind !== 'frame' || !this.#isCall(decoded.frame)) {
-        this.#messages = []
-        this.#connection?.refuse('only calls of tools are expected')
-        return
-      }
-      await this.#takeCall(this.#tools, decoded.frame, bytes.length)
-    }
-    this.#connection?.resume()
+  async #takeMessages(socket: ToolSocket): Promise<void> {
+    if (this.#tools === undefined) return
+    for (const { call, bytes } of socket.calls()) await this.#takeCall(this.#tools, call, bytes)
   }
 
   async #takeCall(tools: ToolPort, call: ToolCallFrame, bytes: number): Promise<void> {
@@ -348,13 +311,17 @@ export class Conversation {
       const decoded = decodeLine(line, this.#maxParts)
       if (decoded.kind === 'frame') {
         const { frame } = decoded
-        // With an endpoint, calls come over its connection alone.
-        if (this.#tools !== undefined && this.#run.endpoint === undefined && this.#isCall(frame)) {
+        // With a socket, calls come over it alone.
+        if (this.#tools !== undefined && this.#socket === undefined && isCallOf(this.#run.executionId, frame)) {
           await this.#takeCall(this.#tools, frame, line.length)
           continue
         }
-        if (this.#marker !== undefined && frame.type === 'stdout' && frame.execution_id === this.#run.executionId) {
-          frame.text = await this.#connectBy(frame.text)
+        if (
+          this.#socket?.isConnected === false &&
+          frame.type === 'stdout' &&
+          frame.execution_id === this.#run.executionId
+        ) {
+          frame.text = await this.#connectBy(this.#socket, frame.text)
           if (frame.text === '') continue
         }
         if (!this.#isStarted) await this.#deliverStart()
@@ -372,11 +339,6 @@ export class Conversation {
       kind: 'output-limit',
       message: 'the script made more tool calls than one run can carry',
     })
-  }
-
-  /** A call with the id of another run counts as output, like everything that a harness never sends. */
-  #isCall(frame: HarnessFrame): frame is ToolCallFrame {
-    return frame.type === 'tool_call' && frame.execution_id === this.#run.executionId
   }
 
   async #conclude(frame: ScriptDone): Promise<ConversationEnd> {
@@ -438,7 +400,7 @@ export class Conversation {
     }
     this.#boost.now()
     this.#closeTools()
-    this.#endAfter(GRACE_MS, { kind: 'cancelled' })
+    this.#endAfter(this.#run.cell !== undefined ? CELL_GRACE_MS : GRACE_MS, { kind: 'cancelled' })
     // A peer that is gone shows at the reading side.
     this.#sender.cancel().catch(() => undefined)
   }

@@ -2,6 +2,7 @@ import { messageOf } from '../errors/index.ts'
 import { statusFields } from '../outcomes/index.ts'
 import { claim, type Ending, type Sandbox } from '../sandbox/index.ts'
 import { within } from './bounded.ts'
+import { cellEndOf } from './cell-end.ts'
 import { Conversation } from './conversation.ts'
 import { RunTranscript } from './run-transcript.ts'
 import { findHostFiles } from './input-files.ts'
@@ -48,8 +49,9 @@ export async function execute(
     const transcript = new RunTranscript(run)
     const boost = new CpuBoost(run.sandbox)
     await boost.lower(run.fewerCpus)
-    const { verdict, reusable } = await converse(run, transcript, deliver, boost)
+    const { verdict, reusable, hasBegun } = await converse(run, transcript, deliver, boost)
     if (transcript.done?.imported !== undefined) run.onImports?.(transcript.done.imported)
+    if (hasBegun) run.cell?.onEnd(cellEndOf(transcript))
     if (!reusable || !(await restoreLimit(boost, transcript))) await destroy(run.sandbox, transcript)
     return nameMisuse(resultOf(run, transcript, verdict, started), revoked)
   } catch (error) {
@@ -69,8 +71,8 @@ function nameMisuse(result: ExecutionResult, revoked: AbortSignal): ExecutionRes
 }
 
 /** Waits for a sandbox that prepares itself for each run, until the run is cancelled or {@link RECOVERY_MS} are over. */
-async function waitUntilRecovered({ sandbox, signal }: PreparedRun): Promise<void> {
-  if (sandbox.recovered === undefined) return
+async function waitUntilRecovered({ sandbox, signal, cell }: PreparedRun): Promise<void> {
+  if (sandbox.recovered === undefined || cell !== undefined) return // a session has its place
   const { promise: aborted, resolve } = Promise.withResolvers<void>()
   const onAbort = (): void => resolve()
   signal?.addEventListener('abort', onAbort, { once: true })
@@ -96,9 +98,10 @@ async function converse(
   transcript: RunTranscript,
   deliver: (event: RunEvent) => Promise<void>,
   boost: CpuBoost,
-): Promise<{ verdict: Verdict; reusable: boolean }> {
+): Promise<{ verdict: Verdict; reusable: boolean; hasBegun: boolean }> {
   const { sandbox } = run
-  const end = await new Conversation(run, transcript, deliver, boost).hold()
+  const conversation = new Conversation(run, transcript, deliver, boost)
+  const end = await conversation.hold()
   const aborted = run.signal?.aborted === true
   const sandboxEnding = end.kind === 'closed' ? await within(sandbox.closed, CLOSING_MS) : undefined
   const { kills } = transcript.memory
@@ -114,7 +117,7 @@ async function converse(
     sandboxEnding: sandboxEnding && redactEnding(sandboxEnding, transcript),
     warnings: transcript.warnings,
   })
-  return { verdict, reusable: isReusable(end, transcript, kills) }
+  return { verdict, reusable: isReusable(end, transcript, kills), hasBegun: conversation.hasBegun }
 }
 
 /** After more than one memory kill, more than the script's own process is gone. */
@@ -172,6 +175,7 @@ function resultOf(run: PreparedRun, transcript: RunTranscript, verdict: Verdict,
       ? { success: true, hasResult: true, finalData: decision.data }
       : { success: false, hasResult: false, finalData: null }),
     intermediates,
+    displays: transcript.displays.all,
     logs,
     outputBytes,
     ignoredFrames,

@@ -3,15 +3,18 @@ export { type CheckedScript, checkScript } from './check.ts'
 export type { CheckRequest, Policy } from './check-request.ts'
 export type { ExecutorDiagnostic } from './diagnostics.ts'
 export { ScriptExecutor, type ScriptExecutorOptions } from './executor.ts'
-export type { SandboxCheckRequest, SandboxRunRequest } from './prepare.ts'
+export type { CellTurn, SandboxCheckRequest, SandboxRunRequest } from './prepare.ts'
 export { checkCollectLimits } from './collect-limits.ts'
 export { readHostFile } from './host-file.ts'
 export { checkInputs } from './inputs.ts'
 export { isAt } from './real-file.ts'
 export { checkCollect, checkFileList, checkFiles, findHostFiles, openFile, type StagedFile } from './input-files.ts'
 export {
+  type CellEnd,
+  type CheckpointState,
   type CollectedFile,
   type CollectLimits,
+  type Display,
   ExecutionMode,
   type ExecutionResult,
   type FileInput,
@@ -21,6 +24,7 @@ export {
   type RunEnvironment,
   type RunWarning,
   type ServedBy,
+  type SessionVariable,
   type ToolCall,
   type Violation,
 } from './result.ts'

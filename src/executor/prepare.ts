@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import {
   CAPS,
+  type CellOnWire,
   encodeExecute,
   encodeFrame,
   findHelper,
@@ -16,7 +17,7 @@ import { checkCollect, checkFiles, type StagedFile } from './input-files.ts'
 import { invalid } from './invalid.ts'
 import { lesserLimits, type RunLimits } from './limits.ts'
 import type { CheckRequest } from './check-request.ts'
-import { ExecutionMode, type RunRequest } from './result.ts'
+import { type CellEnd, ExecutionMode, type RunRequest } from './result.ts'
 import { maxApprovalSec } from './tool-clock.ts'
 import type { ToolEndpoint } from './tool-endpoint.ts'
 import type { RunTools } from './tool-port.ts'
@@ -33,6 +34,24 @@ export type SandboxRunRequest = RunRequest & {
   readonly sandbox: Sandbox
   /** The endpoint for tool calls over a WebSocket. Default: none, calls come over the channel. */
   readonly toolEndpoint?: ToolEndpoint | undefined
+  /** The turn of a cell in its session. Default: it is a script. */
+  readonly cell?: CellTurn | undefined
+}
+
+/** The turn of one cell in its session. */
+export interface CellTurn {
+  /** The id of the session's activity. */
+  readonly session: string
+  /** From 1. */
+  readonly number: number
+  /** The answer to an exception: the state stays as the cell left it, or is again as it was before. */
+  readonly onError: 'keep' | 'rollback'
+  /** Values that earlier cells had to hide, by name. */
+  readonly hidden: readonly Readonly<Record<string, string>>[]
+  /** The same for all cells of a session and of its branches, which may read each other's secrets. */
+  readonly group: object
+  /** Called once with the end of the cell, if it began. */
+  readonly onEnd: (end: CellEnd) => void
 }
 
 /** A request that is ready to run. */
@@ -63,6 +82,8 @@ export interface PreparedRun {
   /** The `execute` or `check` frame as it goes over the wire, and where its large fields begin; a check has none. */
   readonly execute: LineInParts
   readonly signal: AbortSignal | undefined
+  /** The turn of a cell; undefined for a script. */
+  readonly cell: CellTurn | undefined
   /** Called with the modules that the run loaded. */
   readonly onImports?: ((modules: readonly string[]) => void) | undefined
 }
@@ -111,6 +132,7 @@ export function prepare(request: SandboxRunRequest, mode: ExecutionMode, limits:
       ? {}
       : { tools: [...tools.signatures], max_tool_wait_sec: limits.maxToolWaitSec + maxApprovalSec(tools) }),
     ...(endpoint === undefined ? {} : { tool_endpoint: { host: endpoint.host, token: endpoint.token } }),
+    ...cellFields(request.cell),
   }
   const execute = encodeExecute(head, {
     script: checkScript(request.script),
@@ -131,13 +153,14 @@ export function prepare(request: SandboxRunRequest, mode: ExecutionMode, limits:
     maxOutputBytes: limits.maxOutputBytes,
     asksLessMemory: lesser.memory_bytes !== undefined,
     fewerCpus: (limits.asked.cpus ?? Infinity) < sandbox.info.limits.cpus ? limits.asked.cpus : undefined,
-    hidden: [checkHidden(request.hide), secrets],
+    hidden: [checkHidden(request.hide), secrets, ...(request.cell?.hidden ?? [])],
     files: checkFiles(request.files),
     collects: collect.length > 0,
     collectCaps,
     tools,
     endpoint,
     checks: false,
+    cell: request.cell,
     execute,
     signal,
   }
@@ -189,6 +212,7 @@ export function prepareCheck(request: SandboxCheckRequest): PreparedRun {
     tools: undefined,
     endpoint: undefined,
     checks: true,
+    cell: undefined,
     execute: { line, bodyAt: line.length },
     signal,
   }
@@ -202,6 +226,11 @@ const CHECK_TIMEOUT_SEC = 10
 function checkScript(given: unknown): string {
   if (typeof given !== 'string') throw invalid('script', `${formatValue(given)} is not a string`)
   return given.startsWith('\uFEFF') ? given.slice(1) : given
+}
+
+function cellFields(cell: CellTurn | undefined): { session?: string; cell?: CellOnWire } {
+  if (cell === undefined) return {}
+  return { session: cell.session, cell: { number: cell.number, on_error: cell.onError } }
 }
 
 /** The wrapper code around the script, if any. */

@@ -1,4 +1,5 @@
 import type { EffectMark, RunTools } from './tool-port.ts'
+import type { CheckpointOnWire } from '../protocol/index.ts'
 import type { ErrorKind, ExecutionStatus, WarningCode } from '../outcomes/index.ts'
 import type { Ending, EnforcedLimit, IsolationLevel, NetworkAccess } from '../sandbox/index.ts'
 
@@ -34,6 +35,17 @@ export interface CollectLimits {
   readonly maxFileBytes?: number
   /** Bytes of all files together, at most 2 GiB. Default 64 MiB. */
   readonly maxTotalBytes?: number
+}
+
+/** A value that the script showed: by `display`, by `plt.show()` and the like, or as the last expression of a cell. */
+export interface Display {
+  readonly kind: 'result' | 'display'
+  /** By MIME type: `text/*`, JSON, XML and JavaScript as text, anything else in base64. Without secrets. From the script: not trusted. */
+  readonly data: Readonly<Record<string, string>>
+  /** MIME types that could not be made, were too large, or held the value of a secret. */
+  readonly leftOut: readonly string[]
+  /** Its place: the bytes of stdout before it. On the engine `pyodide` an estimate. */
+  readonly after: { readonly stdout: number }
 }
 
 /** A call of a host tool; calls of Python tools stay in the script's process. Secrets are redacted. */
@@ -144,12 +156,40 @@ interface RunFacts {
   /** The caps of `collect` that were reached: `max_files`, `max_file_bytes`, `max_total_bytes`, `max_entries`, `max_time`. */
   readonly limitsHit: readonly string[]
   readonly files: readonly CollectedFile[]
+  /** The values that the script showed, in order: at most 100, 16 MiB together. `maxOutputBytes` does not count them. */
+  readonly displays: readonly Display[]
   /** Calls of host tools in the order in which they ended, then those without an answer; at most 1,000 of them. */
   readonly toolCalls: readonly ToolCall[]
   /** The violations, if the request was a check; then nothing ran (status `rejected`). */
   readonly violations: readonly Violation[]
   /** The value that a callback of the caller threw (not redacted); absent if none did. */
   readonly cause?: unknown
+}
+
+/** The content of a checkpoint of a session: everything, all but what `lacks` names, or nothing, for the reasons in `lacks`. */
+export type CheckpointState = Readonly<CheckpointOnWire>
+
+/** The end of a cell as its session sees it, beside the result of its run. Texts are redacted. */
+export interface CellEnd {
+  /** The value of its last expression; null where it has none that is JSON. */
+  readonly value: unknown
+  readonly state: 'kept' | 'rolled-back' | 'lost'
+  /** Of the state that the next cell finds. */
+  readonly checkpoint: CheckpointState
+  /** Everything that the rollback could not bring back, in words. */
+  readonly missing: readonly string[]
+  /** Names of the processes that it ended. */
+  readonly ended: readonly string[]
+}
+
+/** A variable of a session. */
+export interface SessionVariable {
+  readonly name: string
+  readonly type: string
+  /** The shape of an array or a table, the length of another container; null for anything else. */
+  readonly shape: readonly number[] | null
+  /** Bytes of memory of the value, without what it refers to; null where they are not known. */
+  readonly bytes: number | null
 }
 
 /** The events of a run. Secrets are redacted. */
@@ -212,6 +252,8 @@ export type RunEvent<T = unknown> =
       readonly args: unknown
       readonly waitedMs: number
     }
+  /** The script showed a value. `place` is its index among the displays of the result. */
+  | ({ readonly type: 'display'; readonly executionId: string; readonly place: number } & Display)
   /** A collected file has arrived. Its content is in the result. */
   | { readonly type: 'file'; readonly executionId: string; readonly path: string; readonly size: number }
   | { readonly type: 'result'; readonly executionId: string; readonly result: ExecutionResult<T> }

@@ -4,6 +4,7 @@ import { isWarningCode, OUTCOMES, outcomeOfWireKind, type WarningCode } from '..
 import type { CheckAnswer } from './check-request.ts'
 import { CollectedFiles } from './collected-files.ts'
 import { reportSkipped } from './diagnostics.ts'
+import { RunDisplays } from './run-displays.ts'
 import { MemoryWatch } from './memory-watch.ts'
 import { NanNulls } from './nan-nulls.ts'
 import { listFailedLoads } from './not-loaded.ts'
@@ -40,12 +41,15 @@ export class RunTranscript {
   readonly memory: MemoryWatch
   readonly toolLog: ToolLog
   readonly nanNulls: NanNulls
+  readonly displays: RunDisplays
   readonly intermediates: { readonly label: string; readonly data: unknown }[] = []
   readonly logs: { readonly level: string; readonly message: string }[] = []
   decision: Decision | undefined
   /** The value that a callback threw, boxed because it may be undefined. */
   callbackError: { readonly thrown: unknown } | undefined
   done: ScriptDone | undefined
+  /** The value of the last expression of a cell. */
+  value: unknown
   outputBytes = 0
   ignoredFrames = 0
   /** Bytes of the marker in stdout: they count towards the limit and are not part of the output. */
@@ -58,6 +62,7 @@ export class RunTranscript {
     this.memory = new MemoryWatch(run)
     this.toolLog = new ToolLog(run.executionId, this.redactor)
     this.nanNulls = new NanNulls(this.redactor)
+    this.displays = new RunDisplays(this.redactor)
     this.#stdout = new OutputStream(this.redactor)
     this.#stderr = new OutputStream(this.redactor)
     for (const name of this.redactor.tooShort) {
@@ -169,6 +174,12 @@ export class RunTranscript {
         this.intermediates.push(intermediate)
         return [{ type: 'intermediate', executionId, ...intermediate }]
       }
+      case 'value': {
+        if (this.#run.cell === undefined) throw new ChannelViolation('it sent the value of a cell for a script')
+        this.nanNulls.take('the value', frame.nan_as_null)
+        this.value = this.redactor.value(frame.data)
+        return []
+      }
       case 'log': {
         const log = { level: this.redactor.head(frame.level, CAPS.level), message: this.redactor.text(frame.message) }
         this.logs.push(log)
@@ -204,6 +215,11 @@ export class RunTranscript {
       case 'file':
         if (!this.#run.collects) throw new ChannelViolation('it sent a file that was not asked for')
         return this.#fileEvent(this.#files.take(frame, wireBytes))
+      case 'display': {
+        const { display, place, problem } = this.displays.take(frame, wireBytes)
+        if (problem !== undefined) this.warn('secret_in_display', problem)
+        return [{ type: 'display', executionId, place, ...display }]
+      }
       case 'script_done':
         this.done = frame
         this.memory.noteKills(frame.memory_kills)

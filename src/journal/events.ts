@@ -40,6 +40,12 @@ export interface FileFacts {
   readonly sha256: string | null
 }
 
+/** A script that was a cell of a session: its number there, and the state that it left. */
+export interface CellFacts {
+  readonly number: number
+  readonly state: 'kept' | 'rolled-back' | 'lost'
+}
+
 /** The place of an event in a task: `step` is null in PLAN mode. Both count from 1; attempts within their step. */
 export interface Place {
   readonly step: number | null
@@ -164,6 +170,12 @@ export type JournalBody =
       readonly waited_ms: number
     })
   | (Place & { readonly type: 'intermediate'; readonly label: string; readonly data: unknown })
+  /** The script showed a value. Parts beyond the bounds of a journal are named in `left_out`. */
+  | (Place & {
+      readonly type: 'display'
+      readonly data: Readonly<Record<string, string>>
+      readonly left_out: readonly string[]
+    })
   | (Place & { readonly type: 'log'; readonly level: string; readonly message: string })
   | (Place & {
       readonly type: 'script_executed'
@@ -178,6 +190,8 @@ export type JournalBody =
       readonly warnings: readonly { readonly code: string; readonly message: string }[]
       /** Without their content; absent in journals of earlier versions. */
       readonly files?: readonly FileFacts[]
+      /** Absent unless it was a cell of a session. */
+      readonly cell?: CellFacts
       readonly tool_calls: number
       readonly duration_ms: number
       readonly sandbox: JournalSandbox

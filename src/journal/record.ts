@@ -1,5 +1,5 @@
 import type { Violation } from '../executor/index.ts'
-import type { AttemptStatus, FileFacts, JournalEvent, JournalSandbox, Repetition } from './events.ts'
+import type { AttemptStatus, CellFacts, FileFacts, JournalEvent, JournalSandbox, Repetition } from './events.ts'
 import type { TaskStatus } from '../outcomes/index.ts'
 import { isSound, soundStart } from './sound-events.ts'
 
@@ -102,6 +102,8 @@ export interface AttemptRecord {
   readonly hasResult: boolean
   readonly finalData: unknown
   readonly intermediates: readonly { readonly label: string; readonly data: unknown }[]
+  /** The values that the script showed, by MIME type. The journal leaves out large parts. */
+  readonly displays: readonly { readonly data: Readonly<Record<string, string>>; readonly leftOut: readonly string[] }[]
   readonly logs: readonly { readonly level: string; readonly message: string }[]
   readonly toolCalls: readonly ToolCallRecord[]
   readonly stdout: string
@@ -109,6 +111,8 @@ export interface AttemptRecord {
   readonly warnings: readonly { readonly code: string; readonly message: string }[]
   /** The files that `collect` asked for, without their content. */
   readonly files: readonly FileFacts[]
+  /** Absent unless the script ran as a cell of a session. */
+  readonly cell?: CellFacts
   /** Null if the script did not run. */
   readonly sandbox: SandboxRecord | null
   /** Of the script alone, in milliseconds. */
@@ -363,6 +367,7 @@ function takeInto({ draft: attempt, calls, reviews }: OpenAttempt, event: Attemp
     case 'script_rerun':
       attempt.rerun = event.reason
       attempt.intermediates = []
+      attempt.displays = []
       return
     case 'tool_called': {
       const { key, line, name, effect, args } = event
@@ -394,6 +399,9 @@ function takeInto({ draft: attempt, calls, reviews }: OpenAttempt, event: Attemp
     case 'intermediate':
       attempt.intermediates.push({ label: event.label, data: event.data })
       return
+    case 'display':
+      attempt.displays.push({ data: event.data, leftOut: event.left_out })
+      return
     case 'log':
       attempt.logs.push({ level: event.level, message: event.message })
       return
@@ -407,6 +415,7 @@ function takeInto({ draft: attempt, calls, reviews }: OpenAttempt, event: Attemp
       attempt.stderr = event.stderr
       attempt.warnings = [...event.warnings]
       attempt.files = [...(event.files ?? [])]
+      if (event.cell !== undefined) attempt.cell = event.cell
       attempt.sandbox = sandboxOf(event.sandbox)
       attempt.executionMs = event.duration_ms
       return
@@ -444,6 +453,7 @@ function emptyAttempt(number: number): AttemptDraft {
     hasResult: false,
     finalData: null,
     intermediates: [],
+    displays: [],
     logs: [],
     toolCalls: [],
     stdout: '',

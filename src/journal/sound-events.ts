@@ -29,6 +29,9 @@ const listOf =
   (value) =>
     Array.isArray(value) && value.every(check)
 
+const textsByName: Check = (value) =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && Object.values(value).every(text)
+
 const PLACE = { step: orNull(number), attempt: number }
 const violation = shaped({ code: text, line: number, column: number, message: text, hint: text })
 const isolation = { engine: text, level: text, python: text, limits_enforced: listOf(text), network: text }
@@ -114,6 +117,7 @@ const SHAPES: Shapes = {
     waited_ms: number,
   },
   intermediate: { ...PLACE, label: text, data: any },
+  display: { ...PLACE, data: textsByName, left_out: listOf(text) },
   log: { ...PLACE, level: text, message: text },
   script_executed: {
     ...PLACE,
@@ -127,6 +131,7 @@ const SHAPES: Shapes = {
     stderr: text,
     warnings: listOf(shaped({ code: text, message: text })),
     files: orAbsent(listOf(shaped({ path: text, size: number, sha256: orNull(text) }))),
+    cell: orAbsent(shaped({ number, state: text })),
     tool_calls: number,
     duration_ms: number,
     sandbox,

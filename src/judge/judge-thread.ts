@@ -7,7 +7,7 @@ export interface Question {
   readonly module: URL
   /** Makes the input of `answer`: texts and plain data. Called when its turn comes, so that few inputs wait in memory. */
   readonly input: () => unknown
-  /** The approximate memory of the input. The thread may use three times as much, beside its own. */
+  /** The approximate memory of the input. The thread may use eight times as much, beside its own. */
   readonly inputBytes: number
   /** The maximum time for the answer, in milliseconds. */
   readonly deadlineMs: number
@@ -61,8 +61,11 @@ interface Waiting {
 const MiB = 1024 * 1024
 /** The memory of a thread, which its modules take. */
 const HEAP_MB = 24
-/** The input is there as text and as values, and characters may take two bytes. */
-const HEAP_BYTES_PER_BYTE = 3
+/**
+ * The input is there as text, in which JSON may take six bytes for a character, and as values of two bytes each. A thread whose text
+ * alone does not fit does not end with an error: V8 ends the process.
+ */
+const HEAP_BYTES_PER_BYTE = 8
 /** The memory of its youngest values. A larger one would be full of garbage before the thread collects any. */
 const YOUNG_MB = 2
 /** Every thread has memory for inputs up to this size. One with a larger input gives its memory back by its end. */

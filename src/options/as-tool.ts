@@ -3,7 +3,9 @@ import { type FilesInput, isStdinStream } from '../executor/index.ts'
 import { checkReviewer, type Reviewer } from '../review/index.ts'
 import { refuseUnknown } from '../support/index.ts'
 import type { RunPythonOptions, ToolApproval } from '../tools/index.ts'
+import { RUN_OPTIONS_OF_CELLS } from './cell-of-run.ts'
 import { RUN_OPTIONS, type RunOptions } from './run.ts'
+import type { Session } from './session.ts'
 
 /** Options of `Sandglass.asTool`: the description of the tool, and the options of its runs. */
 export interface AsToolOptions
@@ -25,20 +27,55 @@ export interface AsToolOptions
    * stay as scripts leave them.
    */
   readonly files?: FilesInput
+  /**
+   * Makes each script a cell of this session: variables stay from call to call, and the answer has the value of the last expression.
+   * Calls that come side by side take turns. Scripts are not checked, because the checker knows no variables of earlier cells. Default: a
+   * run of its own for each script.
+   */
+  readonly session?: Session
 }
 
 /**
  * Checks the options of `asTool` that no run has.
- * @throws TypeError for an option that does not exist, SandglassError `invalid_request` for a stream as `stdin`.
+ * @throws TypeError for an option that does not exist, SandglassError `invalid_request` for a stream as `stdin` and for an option
+ * that a cell of a session cannot have.
  */
 export function checkAsToolOptions(options: AsToolOptions): void {
   refuseUnknown('asTool', options, AS_TOOL_OPTIONS)
   checkReviewer(options.review)
+  if (options.session !== undefined) checkOptionsOfCells(options)
   if (!isStdinStream(options.stdin)) return
   throw new SandglassError(
     'invalid_request',
     'stdin: a stream can be read once, but each script gets it; give bytes or text',
   )
+}
+
+function checkOptionsOfCells(options: AsToolOptions): void {
+  for (const name of RUN_OPTIONS) {
+    if (RUN_OPTIONS_OF_CELLS.includes(name) || (options as RunOptions)[name] === undefined) continue
+    if (name === 'policy' && options.policy === 'off') continue
+    throw new SandglassError(
+      'invalid_request',
+      `${name}: a tool with a session cannot have it; ${REASONS[name] ?? 'cells have no such option'}`,
+    )
+  }
+  const other = Object.keys(options.limits ?? {}).find((name) => !LIMITS_OF_CELLS.includes(name))
+  if (other === undefined) return
+  throw new SandglassError(
+    'invalid_request',
+    `limits.${other}: it is a limit of the session's sandbox; give it to sg.session()`,
+  )
+}
+
+const LIMITS_OF_CELLS: readonly string[] = ['executionTimeoutSec', 'maxOutputBytes']
+const OF_SESSION = 'the session has its own'
+const REASONS: Partial<Record<keyof RunOptions, string>> = {
+  policy: 'the checker knows no variables of earlier cells',
+  allowModules: 'the checker knows no variables of earlier cells',
+  workspace: OF_SESSION,
+  dependencies: OF_SESSION,
+  untrustedDependencies: OF_SESSION,
 }
 
 const AS_TOOL_OPTIONS: readonly (keyof AsToolOptions)[] = [
@@ -50,5 +87,6 @@ const AS_TOOL_OPTIONS: readonly (keyof AsToolOptions)[] = [
   'maxAnswerFileBytes',
   'onFiles',
   'review',
+  'session',
   'toolApproval',
 ] as (keyof AsToolOptions)[]

@@ -13,6 +13,7 @@ import { refuseUnknown } from '../support/index.ts'
 import type { ToolLimits, ToolsInput } from '../tools/index.ts'
 import type { StandardSchema } from '../typed-result.ts'
 import type { WorkspaceActivities } from '../workspace/index.ts'
+import type { Session, WorkspaceSessionOptions } from './session.ts'
 import { unknownValueError } from './unknown-value.ts'
 
 /** The options of a run. */
@@ -87,6 +88,12 @@ export interface Workspace extends WorkspaceActivities {
   run<T = unknown>(script: string, options?: WorkspaceRunOptions<T>): Promise<ExecutionResult<T>>
   /** The same as events while the script runs; the last one is the result. Leaving the loop cancels the run. */
   stream<T = unknown>(script: string, options?: WorkspaceRunOptions<T>): AsyncIterable<RunEvent<T>>
+  /**
+   * Opens a session: cells that run one after the other in the same process, beside the scripts and programs of the workspace.
+   * @throws SandglassError `activity_unavailable` where activities run one at a time, `sandbox_busy`, `workspace_closed`,
+   * `workspace_lost`, `aborted`.
+   */
+  session(options?: WorkspaceSessionOptions): Promise<Session>
 }
 
 /** The options of a run that pass to the executor as they are. */

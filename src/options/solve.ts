@@ -17,6 +17,13 @@ export interface SolveOptions<T = unknown> extends Omit<TaskOptions<T>, 'files'>
   readonly workspace?: Workspace | undefined
   /** In a workspace: gives the secrets also where other activities could read them (its `trust` is `shared`). Default false. */
   readonly shareSecrets?: boolean | undefined
+  /**
+   * With `mode: 'interactive'`: true runs the steps as cells of one session, so that variables stay, and prompts name them. In `workspace`, or in
+   * one of its own. Default false.
+   */
+  readonly session?: boolean | undefined
+  /** With `session`: the variables after an exception, as for a cell: `keep` (default) or `rollback`. */
+  readonly onError?: 'keep' | 'rollback' | undefined
   /** Writes the scripts: any async function, a language model of the AI SDK, a chat model of LangChain. */
   readonly model: ModelInput
   /** The functions that scripts can call. */
@@ -34,12 +41,26 @@ export interface SolveOptions<T = unknown> extends Omit<TaskOptions<T>, 'files'>
 export function checkSolveOptions<T>(options: SolveOptions<T>): void {
   if (typeof options !== 'object' || options === null)
     throw new TypeError('solve: it needs options, at least { model }')
-  const own = ['model', 'tools', 'mode', 'dependencies', 'workspace', 'shareSecrets']
+  const own = ['model', 'tools', 'mode', 'dependencies', 'workspace', 'shareSecrets', 'session', 'onError']
   refuseUnknown('solve', options, [...TASK_NAMES, ...own])
   if (options.workspace !== undefined && options.dependencies !== undefined)
     throw packagesOfWorkspaceError('dependencies')
+  checkSession(options)
   const { mode } = options
   if (mode !== undefined && !MODES.includes(mode)) throw unknownValueError('mode', 'mode', mode, MODES)
 }
 
+function checkSession<T>({ session = false, onError, mode, ...options }: SolveOptions<T>): void {
+  if (onError !== undefined && !ON_ERROR.includes(onError))
+    throw unknownValueError('onError', 'answer', onError, ON_ERROR)
+  if (onError !== undefined && !session) throw new TypeError('onError: it needs `session: true`')
+  if (!session) return
+  if (mode !== ExecutionMode.INTERACTIVE) throw new TypeError("session: it needs `mode: 'interactive'`")
+  for (const name of ['preamble', 'postamble', 'state'] as const) {
+    if (options[name] !== undefined)
+      throw new TypeError(`${name}: steps of a session have no such code or value; variables stay by themselves`)
+  }
+}
+
+const ON_ERROR: readonly string[] = ['keep', 'rollback']
 const MODES: readonly string[] = Object.values(ExecutionMode)

@@ -6,6 +6,7 @@ import { Spending, spentText } from './budget.ts'
 import { EndTask } from './end-task.ts'
 import type { Job } from './job.ts'
 import { publishEvent } from './publish-event.ts'
+import { TaskDisplays } from './task-displays.ts'
 import { TaskFiles } from './task-files.ts'
 
 /** Time for the journal to store its events; shorter once the task is over. */
@@ -19,6 +20,7 @@ export class ActiveTask {
   readonly spending: Spending
   readonly redactor: Redactor
   readonly files: TaskFiles
+  readonly displays: TaskDisplays = new TaskDisplays()
   /** Fires when the job is cancelled or its time is up. */
   readonly signal: AbortSignal
   readonly #started: number = performance.now()

@@ -7,6 +7,7 @@ import type { ScriptHost } from './job.ts'
 import { type Findings, reviewScript } from '../review/index.ts'
 import { type Failure, type FoundScript, MAX_ANSWER_CHARS, planIn, scriptIn } from '../script/index.ts'
 import { applySchema } from '../typed-result.ts'
+import { shownBy, variablesAfter } from './cell-notes.ts'
 import { EndTask } from './end-task.ts'
 import { ModelCalls, type PricedAnswer } from './model-calls.ts'
 import { PartialResult } from './partial-result.ts'
@@ -199,27 +200,36 @@ export class Attempts {
   }
 
   async #judge(ran: ExecutionResult, plan: AttemptPlan, script: string): Promise<Round> {
-    const { job, files } = this.task
+    const { job, files, displays } = this.task
+    const isPlan = job.mode === ExecutionMode.PLAN
     this.partial.keepEmitted(ran.intermediates)
     // A workspace gives all files that match, also those of earlier scripts.
-    const isAll = job.mode === ExecutionMode.PLAN || job.host.keepsFiles === true
+    const isAll = isPlan || job.host.keepsFiles === true
     if (isAll) files.replace(ran.files)
+    if (isPlan) displays.replace(ran.displays)
     if (ran.hasResult) this.partial.keepResult(ran.finalData)
     if (ran.status === 'cancelled') this.task.signal.throwIfAborted()
     // No script can fix what the caller gives it.
     if (ran.setupFailed) throw new EndTask('infrastructure', ran.error ?? ran.status)
     const result = await this.task.orEnd(this.#matchOutput(ran))
     if (result.success && !isAll) files.add(ran.files)
+    if (result.success && !isPlan) displays.add(ran.displays)
     if (result.success) return { status: 'completed', outcome: { kind: 'answered', data: result.finalData } }
     const missing = result.status === 'step-done' ? plan.findMissing(result) : undefined
     if (result.status === 'step-done' && missing === undefined) {
       if (!isAll) files.add(ran.files)
-      return { status: 'step-done', outcome: { kind: 'stepped', script, emitted: result.intermediates } }
+      if (!isPlan) displays.add(ran.displays)
+      const { cell } = this.scripts
+      const emitted = cell === undefined ? result.intermediates : [...result.intermediates, ...shownBy(result, cell)]
+      return { status: 'step-done', outcome: { kind: 'stepped', script, emitted } }
     }
     const { traceback, stdout, stderr, toolCalls } = result
     const failedCalls = toolCalls.flatMap(({ name, error }) => (error === null ? [] : [{ name, ...error }]))
     const hint = result.error === null ? undefined : this.task.job.host.explain?.(result.error, script)
-    const error = missing ?? [result.error ?? result.status, hint].filter((text) => text !== undefined).join('\n')
+    const { cell } = this.scripts
+    const variables = cell === undefined ? undefined : variablesAfter(cell, result.warnings)
+    const error =
+      missing ?? [result.error ?? result.status, hint, variables].filter((text) => text !== undefined).join('\n')
     const status = missing === undefined ? result.status : 'no-data'
     const failed = { script, error, traceback, stdout, stderr, failedCalls }
     return this.#fail(status, { ...failed, ...explainWithheld(error, plan.surroundings) }, result.intermediates)

@@ -97,10 +97,12 @@ class Steps {
     throw new EndTask(isLast ? 'stagnated' : 'retries-spent', failure?.error ?? 'no attempt was made')
   }
 
-  #makeAttempt(step: number, attempt: number, failure: Failure | undefined): Promise<AttemptOutcome> {
+  async #makeAttempt(step: number, attempt: number, failure: Failure | undefined): Promise<AttemptOutcome> {
     const { job, redactor } = this.#attempts.task
     const { task, maxSteps, maxRepetitions, generator, tools, inputs } = job
     const [collected, state, forceFinish] = [this.#collected, this.#state, this.#forceFinish]
+    const given = { ...inputs, collected }
+    const variables = (await job.host.variables?.())?.filter(({ name }) => !Object.hasOwn(given, name))
     const repetitionsLeft = this.#repetitions === 0 ? undefined : maxRepetitions - this.#repetitions
     return this.#attempts.make({
       place: { step, attempt },
@@ -111,6 +113,7 @@ class Steps {
         failure,
         forceFinish,
         state: redactor.value(state),
+        variables: redactor.value(variables ?? []) as typeof variables,
         repetitionsLeft,
       }),
       surroundings: {
@@ -153,6 +156,7 @@ class Steps {
   }
 
   #findMissing({ intermediates }: ExecutionResult): string | undefined {
+    if (this.#attempts.task.job.host.variables !== undefined) return undefined
     if (intermediates.some(({ label }) => !this.#keepsState || label !== STATE_LABEL)) return undefined
     return 'the step emitted nothing: pass its data to emit_intermediate(label, data), or the answer to emit_result(data); printing is not enough'
   }

@@ -1,10 +1,12 @@
 import type { AnswerCheck } from '../checkers.ts'
 import type {
+  CellTurn,
   CollectLimits,
   ExecutionMode,
   ExecutionResult,
   Policy,
   RunRequest,
+  SessionVariable,
   StagedFile,
   Violation,
 } from '../executor/index.ts'
@@ -22,6 +24,8 @@ export interface Loan {
   readonly sandbox: Sandbox
   /** The id that its run must have, if it must have a certain one. */
   readonly executionId?: string
+  /** Present if its run is a cell of a session. */
+  readonly cell?: CellTurn
   /** Lets others be served while calls of its run wait for approval, until the returned function is called. */
   park?(): () => void
   /** Never rejects. */
@@ -33,6 +37,8 @@ export interface ScriptHost {
   readonly sandboxName: string
   /** True if files stay from script to script: in a workspace, which lends its sandbox for one script at a time. */
   readonly keepsFiles?: boolean
+  /** The variables that scripts find, where they stay from script to script. */
+  variables?(): Promise<readonly SessionVariable[]>
   /** The size of the disk of its sandboxes in bytes, if it is known. */
   readonly diskBytes?: number
   /** Lends a sandbox. @throws SandglassError if there is none. */

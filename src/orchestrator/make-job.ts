@@ -99,6 +99,7 @@ export function makeJob<T>(task: string, base: JobBase, options: TaskOptions<T>)
       files: Object.keys(options.files ?? base.workspaceFiles ?? {}),
       collect,
       keepsFiles: base.host.keepsFiles,
+      keepsVariables: base.host.variables !== undefined,
       outputSchema: schemaOf(output),
       keepsState,
       modules: policy === 'strict' ? [...STRICT_MODULES, ...allowModules] : undefined,

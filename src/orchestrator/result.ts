@@ -1,4 +1,4 @@
-import type { CollectedFile } from '../executor/index.ts'
+import type { CollectedFile, Display } from '../executor/index.ts'
 import type { RunRecord } from '../journal/index.ts'
 import { agentContext } from './agent-context.ts'
 
@@ -28,6 +28,11 @@ interface TaskFacts {
    * of all steps, at most 100 files and 64 MiB. In a workspace, those that were there after the last script.
    */
   readonly files: readonly CollectedFile[]
+  /**
+   * The values that scripts showed: in PLAN mode the last script, in INTERACTIVE mode all steps that did not fail; the newest
+   * 100, of at most 16 MiB together.
+   */
+  readonly displays: readonly Display[]
   /** An XML block for the agent's messages; its content cannot close it. At most about `maxChars` of content. */
   toAgentContext(options?: { readonly maxChars?: number }): string
 }
@@ -37,6 +42,7 @@ export function resultOf<T>(
   record: RunRecord,
   answer: { readonly data: T } | undefined,
   files: readonly CollectedFile[] = [],
+  displays: readonly Display[] = [],
 ): ToolExecutionResult<T> {
   return {
     ...(answer === undefined
@@ -45,6 +51,7 @@ export function resultOf<T>(
     partial: record.partial,
     record,
     files,
+    displays,
     toAgentContext: ({ maxChars } = {}) => agentContext(record, maxChars, files),
   }
 }

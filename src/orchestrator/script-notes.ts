@@ -1,10 +1,21 @@
-import { boundArgs, type ExecutionResult, MAX_LISTED_CALLS, type RunEvent } from '../executor/index.ts'
+import {
+  boundArgs,
+  type CellEnd,
+  type Display,
+  type ExecutionResult,
+  MAX_LISTED_CALLS,
+  type RunEvent,
+} from '../executor/index.ts'
 import type { Redactor } from '../redaction/index.ts'
 import type { Journal, JournalBody, Place } from '../journal/index.ts'
 import { CallKeys } from './call-keys.ts'
 
 /** Maximum characters of a tool's answer in the journal. */
 const MAX_RESULT = 16 * 1024
+
+/** Maximum characters of one display in the journal, and of all displays of a script. */
+const MAX_DISPLAY = 1024 * 1024
+const MAX_DISPLAYS = 4 * 1024 * 1024
 
 /** A call that waits for a person, as the journal records it. */
 type AskedCall = Pick<Extract<JournalBody, { type: 'approval_requested' }>, 'approval_id' | 'name' | 'effect' | 'args'>
@@ -16,6 +27,7 @@ export class ScriptNotes {
   readonly #redactor: Redactor
   readonly #keys: CallKeys = new CallKeys()
   #unlisted = 0
+  #displayChars = 0
   /** Calls beyond those that are listed, while a person is asked about them. */
   readonly #askedUnlisted = new Map<string, AskedCall>()
 
@@ -36,6 +48,9 @@ export class ScriptNotes {
     switch (event.type) {
       case 'intermediate':
         this.#journal.write({ type: 'intermediate', ...place, label: event.label, data: event.data })
+        return
+      case 'display':
+        this.#takeDisplay(event)
         return
       case 'log':
         this.#journal.write({ type: 'log', ...place, level: event.level, message: event.message })
@@ -89,6 +104,24 @@ export class ScriptNotes {
     }
   }
 
+  /** Records a display without the parts that are too large for a journal, the largest first. */
+  #takeDisplay({ data: given, leftOut }: Pick<Display, 'data' | 'leftOut'>): void {
+    const room = Math.min(MAX_DISPLAY, MAX_DISPLAYS - this.#displayChars)
+    const data: Record<string, string> = {}
+    const left_out = [...leftOut]
+    let chars = 0
+    for (const [type, content] of Object.entries(given).toSorted(([, a], [, b]) => a.length - b.length)) {
+      if (chars + content.length > room) {
+        left_out.push(type)
+        continue
+      }
+      data[type] = content
+      chars += content.length
+    }
+    this.#displayChars += chars
+    this.#journal.write({ type: 'display', ...this.#place, data, left_out })
+  }
+
   /** Records a call beyond the limit that a person approved: a script cannot hide it behind others. */
   #list(callId: string): void {
     const asked = this.#askedUnlisted.get(callId)
@@ -107,8 +140,8 @@ export class ScriptNotes {
     return this.#redactor.head(head, MAX_RESULT)
   }
 
-  /** Records the result. */
-  end(result: ExecutionResult): void {
+  /** Records the result. @param cell of a script that ran in a session. */
+  end(result: ExecutionResult, cell?: { readonly number: number; readonly state: CellEnd['state'] }): void {
     const { status, error, traceback, stdout, stderr, ending } = result
     const { id, engine, level, python, use, limitsEnforced, network } = result.sandbox
     this.#journal.write({
@@ -129,6 +162,7 @@ export class ScriptNotes {
         sha256: holdsSecret === true ? null : sha256,
       })),
       tool_calls: this.calls,
+      ...(cell === undefined ? {} : { cell }),
       duration_ms: result.durationMs,
       sandbox: { id, engine, level, python, use, limits_enforced: limitsEnforced, network },
       ending: { cause: ending.cause, exit_code: ending.exitCode, signal: ending.signal },

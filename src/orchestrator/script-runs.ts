@@ -1,4 +1,5 @@
 import {
+  type CellEnd,
   type ExecutionMode,
   type ExecutionResult,
   MAX_LISTED_CALLS,
@@ -47,6 +48,8 @@ export class ScriptRuns {
   readonly #writes: { readonly name: string; readonly args: unknown }[] = []
   /** The modules that the last script loaded. */
   imported: readonly string[] = []
+  /** The end of the last script, if it was a cell of a session. */
+  cell: CellEnd | undefined
 
   constructor(task: ActiveTask) {
     this.#task = task
@@ -135,12 +138,18 @@ export class ScriptRuns {
     }
     this.imported = []
     const onImports = (modules: readonly string[]): void => void (this.imported = modules)
+    this.cell = undefined
+    const onEnd = (end: CellEnd): void => {
+      this.cell = end
+      loan.cell?.onEnd(end)
+    }
     const executor = new ScriptExecutor({ limits: job.limits, mode, onEvent, onImports })
     const callsLeft = spending.toolCallsLeft
     const result = await this.#task.useMachinery(async () =>
       executor.run({
         ...job.generator.assemble(script),
         ...definedOf(loan, ['executionId']),
+        ...(loan.cell === undefined ? {} : { cell: { ...loan.cell, onEnd } }),
         ...definedOf(job, ['files', 'collectLimits']),
         collect: job.collect,
         sandbox,
@@ -152,7 +161,7 @@ export class ScriptRuns {
       }),
     )
     spending.toolCalls += Math.min(notes.calls, callsLeft)
-    notes.end(result)
+    notes.end(result, loan.cell === undefined ? undefined : { number: loan.cell.number, state: this.#stateOfCell() })
     this.#keepWrites(result.toolCalls)
     return result
   }
@@ -195,6 +204,11 @@ export class ScriptRuns {
     if (first.status !== 'sandbox-lost' || mayHaveWritten(first) || !hasCalls) return first
     this.#task.journal.write({ type: 'script_rerun', ...place, reason: first.error ?? first.status })
     return runOnce()
+  }
+
+  /** Of a cell that did not begin, nothing changed. */
+  #stateOfCell(): CellEnd['state'] {
+    return this.cell?.state ?? 'kept'
   }
 
   #keepWrites(calls: ExecutionResult['toolCalls']): void {

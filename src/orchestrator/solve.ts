@@ -49,7 +49,7 @@ export async function solve<T>(job: Job<T>): Promise<ToolExecutionResult<T>> {
   if (last !== undefined) publishEvent(last, job.traceId)
   if (end.defect !== undefined) throw end.defect
   const answer = end.status === 'completed' ? { data: end.data as T } : undefined
-  return resultOf(recordOf(events), answer, task.files.all)
+  return resultOf(recordOf(events), answer, task.files.all, task.displays.all)
 }
 
 interface End {

@@ -37,11 +37,11 @@ export class Stagnation {
     return ofScript ?? ofError
   }
 
-  /** Adds a step that emitted data. */
+  /** Adds a step that succeeded. One in a session may emit nothing, and leave variables. */
   addStep(script: string, emitted: readonly { readonly label: string; readonly data: unknown }[]): Repetition | null {
     this.#failedScripts = new Recurrence()
     this.#errors = new Recurrence()
-    const ofResult = toRepetition(this.#results.add(emitted), 'same-result')
+    const ofResult = emitted.length === 0 ? null : toRepetition(this.#results.add(emitted), 'same-result')
     const ofScript = toRepetition(this.#goodScripts.add(script.trim()), 'same-script')
     return ofResult ?? ofScript
   }

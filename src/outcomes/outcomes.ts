@@ -161,6 +161,15 @@ export const OUTCOMES = {
     wireKinds: ['cancelled'],
     lateWarning: 'cancelled',
   },
+  interrupted: {
+    meaning: 'the caller interrupted a cell of a session, which keeps its state',
+    status: 'interrupted',
+    errorKind: 'cancelled',
+    exitCode: 130,
+    causes: [],
+    wireKinds: ['interrupted'],
+    lateWarning: 'cancelled',
+  },
   defect: {
     meaning: "a callback of the library's caller threw, or a defect of Sandglass",
     status: 'failed',

@@ -18,6 +18,8 @@ export const WARNING_CODES = {
   nan_as_null: '`nan` in emitted data became `null`; the message has how many there were, and where',
   secret_too_short: 'a secret has fewer than 4 characters and is not redacted',
   secret_in_file: 'a collected file holds the value of a secret; its content is unchanged',
+  displays_left_out: 'the script showed more than a run can carry; the message has the limits',
+  secret_in_display: 'a part of a display was left out, because redaction cannot hide the value of a secret in it',
   collect_skipped: 'a file could not be collected: it is unreadable or too large, or its name is not UTF-8',
   files_not_kept:
     'the workspace has the files from before the run: what the run wrote was lost with its process (pyodide), or is too large',
@@ -28,6 +30,8 @@ export const WARNING_CODES = {
   tool_not_loaded: 'a file of `--tools-dir` could not be loaded; scripts lack what it defines',
   pip_install: 'the script called pip, which cannot install anything there; the message says how packages are declared',
   preload_failed: "a module that the library's caller asked to preload could not be loaded",
+  session_rolled_back:
+    'the process of the session ended between two cells; the session went back to the state after the earlier one, or to an older state that the message describes',
   cpu_limit_lost: 'the CPU limit, lifted to end a run in time, could not be restored; the sandbox was ended',
   destroy_failed: 'a sandbox that had to be ended was not gone after 2 s',
   harness_warning: 'the harness sent a warning with a code that this version does not know; the message holds both',

@@ -33,6 +33,18 @@ export interface Caps {
   readonly entries: number
   /** Bytes of file content in one frame, before base64, in either direction. */
   readonly fileChunkBytes: number
+  /** Displays of one run. */
+  readonly displays: number
+  /** Bytes of the line of one display, without what a broker adds to it. */
+  readonly displayBytes: number
+  /** Bytes of the lines of all displays of one run. */
+  readonly displaysBytes: number
+  /** MIME types of one display. */
+  readonly displayTypes: number
+  /** Characters of the name of a MIME type. */
+  readonly mimeType: number
+  /** MIME types that a display names as left out. */
+  readonly leftOut: number
   /** Warnings about files that were not collected. */
   readonly warnings: number
   /** Characters of one of them. */
@@ -91,6 +103,14 @@ export interface Caps {
   readonly waitingBytes: number
   /** Processes of a workspace that only the harness may start. */
   readonly reservedPids: number
+  /** Bytes of the line with the value of a cell. */
+  readonly valueBytes: number
+  /** Variables of a session, or names that complete code, in an answer. */
+  readonly listed: number
+  /** Things that a checkpoint lacks, and processes that a rollback ended. */
+  readonly lacks: number
+  /** Characters of the name of one. */
+  readonly lack: number
   /** Bytes that wait for the host, at which a broker stops reading from a script. */
   readonly highWaterBytes: number
   /** Bytes that wait for the host, at which it continues to read. */
@@ -114,6 +134,12 @@ export const CAPS: Caps = {
   fileDepth: 64,
   entries: 200_000,
   fileChunkBytes: 192 * KiB,
+  displays: 100,
+  displayBytes: 4 * MiB,
+  displaysBytes: 16 * MiB,
+  displayTypes: 16,
+  mimeType: 100,
+  leftOut: 16,
   warnings: 20,
   warning: 500,
   imports: 32,
@@ -143,6 +169,10 @@ export const CAPS: Caps = {
   framesWindowBytes: MiB,
   waitingBytes: 64 * KiB,
   reservedPids: 16,
+  valueBytes: MiB,
+  listed: 400,
+  lacks: 50,
+  lack: 200,
   highWaterBytes: MiB,
   lowWaterBytes: 256 * KiB,
 }
@@ -154,11 +184,20 @@ export const FILE_CHUNK_BYTES: number = CAPS.fileChunkBytes
 export const MAX_DEPTH: number = CAPS.depth
 
 /** Kinds of `error` that a script's process may claim; any other becomes `exception`. */
-export const SCRIPT_ERROR_KINDS: readonly string[] = ['exception', 'exit', 'syntax', 'setup', 'memory', 'timeout']
+export const SCRIPT_ERROR_KINDS: readonly string[] = [
+  'exception',
+  'exit',
+  'syntax',
+  'setup',
+  'memory',
+  'timeout',
+  'interrupted',
+]
 
 /** Frame types that `maxOutputBytes` does not count; each has a cap of its own. */
 export const UNCOUNTED_FRAMES: ReadonlySet<string> = new Set([
   'file',
+  'display',
   'tool_call',
   'check_result',
   'script_done',

@@ -18,6 +18,7 @@ const schemas = new Map<string, (typeof harnessFrames)[keyof typeof harnessFrame
 const MAX_PARTS: Readonly<Record<string, number>> = {
   final_result: Number.POSITIVE_INFINITY,
   intermediate: Number.POSITIVE_INFINITY,
+  value: Number.POSITIVE_INFINITY,
   tool_call: CAPS.argParts + 32,
 }
 /** The bound of all other frames. A schema reports each wrong item of a list, at a thousand times the cost of its bytes. */

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { CAPS } from './caps.ts'
+import { type CheckpointOnWire, checkpointOnWire } from './harness-frames.ts'
 import { WIRE_CAUSES, WIRE_PARTIES, type WireEnding } from './wire-ending.ts'
 
 /** The program was executed. */
@@ -80,9 +81,17 @@ export interface ActivityDoneFrame {
   confirmed: boolean
 }
 
+/** A session is there: its first cell may begin. */
+export interface SessionReadyFrame {
+  type: 'session_ready'
+  execution_id: string
+  checkpoint: CheckpointOnWire
+}
+
 /** A frame that only a sandbox in workspace mode sends. */
 export type HarnessActivityFrame =
   | StartedFrame
+  | SessionReadyFrame
   | DialedFrame
   | ActivityOutputFrame
   | OutputEndFrame
@@ -112,6 +121,7 @@ export const entryOnWire: z.ZodType<EntryOnWire> = entry
 /** Schemas of these frames. Unknown fields are dropped, unknown types ignored and counted. */
 export const harnessActivityFrames: {
   started: z.ZodType<StartedFrame>
+  session_ready: z.ZodType<SessionReadyFrame>
   dialed: z.ZodType<DialedFrame>
   output: z.ZodType<ActivityOutputFrame>
   output_end: z.ZodType<OutputEndFrame>
@@ -120,6 +130,11 @@ export const harnessActivityFrames: {
   activity_done: z.ZodType<ActivityDoneFrame>
 } = {
   started: z.object({ type: z.literal('started'), execution_id: executionId, pid: z.int().positive() }),
+  session_ready: z.object({
+    type: z.literal('session_ready'),
+    execution_id: executionId,
+    checkpoint: checkpointOnWire,
+  }),
   dialed: z.object({ type: z.literal('dialed'), execution_id: executionId }),
   output: z.object({ type: z.literal('output'), execution_id: executionId, stream }),
   output_end: z.object({ type: z.literal('output_end'), execution_id: executionId, stream }),

@@ -43,6 +43,31 @@ export interface IntermediateFrame {
   nan_as_null?: NanAsNull | undefined
 }
 
+/** The value of the last expression of a cell, where it is JSON. */
+export interface ValueFrame {
+  type: 'value'
+  execution_id: string
+  data: unknown
+  nan_as_null?: NanAsNull | undefined
+}
+
+/** The content of a checkpoint: everything, all but what `lacks` names, or nothing, for the reasons in `lacks`. */
+export interface CheckpointOnWire {
+  grade: 'whole' | 'partial' | 'none'
+  lacks: string[]
+}
+
+/** The session after a cell. */
+export interface CellEndOnWire {
+  state: 'kept' | 'rolled-back' | 'lost'
+  /** Of the state that the next cell finds. */
+  checkpoint: CheckpointOnWire
+  /** Everything that the rollback could not bring back, in words. */
+  missing: string[]
+  /** Names of processes that it ended. */
+  ended: string[]
+}
+
 /** The script failed. */
 export interface ErrorFrame {
   type: 'error'
@@ -65,6 +90,20 @@ export interface OutputFrame {
   type: 'stdout' | 'stderr'
   execution_id: string
   text: string
+}
+
+/** The script showed a value: a MIME bundle. */
+export interface DisplayFrame {
+  type: 'display'
+  execution_id: string
+  /** `result`: the value of the last expression of a cell. */
+  kind: 'result' | 'display'
+  /** By MIME type: text as it is, anything else in base64. */
+  data: Record<string, string>
+  /** MIME types that could not be made, or were too large. */
+  left_out: string[]
+  /** Its place: the bytes of stdout before it. */
+  after: { stdout: number }
 }
 
 /** The script called a host tool and waits for its `tool_result`. */
@@ -132,6 +171,8 @@ export interface ScriptDoneFrame {
   in_setup?: boolean | undefined
   /** Modules that the run loaded and that no other of them brought along; the script's process says so, and proves nothing. */
   imported?: string[] | undefined
+  /** Only of a cell. */
+  cell?: CellEndOnWire | undefined
 }
 
 /** Answer to `ping`. */
@@ -152,10 +193,12 @@ export type HarnessFrame =
   | ReadyFrame
   | FinalResultFrame
   | IntermediateFrame
+  | ValueFrame
   | ErrorFrame
   | LogFrame
   | OutputFrame
   | FileFrame
+  | DisplayFrame
   | ToolCallFrame
   | CheckResultFrame
   | ScriptDoneFrame
@@ -168,18 +211,32 @@ const failedImport = z.object({ name: z.string(), message: z.string() })
 /** The name of a module, with its dots. */
 export const MODULE_NAME: RegExp = /^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*$/
 
+/** The name of a MIME type, without parameters. */
+export const MIME_TYPE: RegExp = /^[a-z0-9][a-z0-9!#$&^_.+-]*\/[a-z0-9][a-z0-9!#$&^_.+-]*$/
+const mimeType = z.string().max(CAPS.mimeType).regex(MIME_TYPE)
+
 const nanAsNull = z.object({ count: z.int().positive(), paths: z.array(z.string()).max(CAPS.nullPaths) }).optional()
+
+const lacks = z.array(z.string().max(CAPS.lack)).max(CAPS.lacks)
+
+/** The schema of a checkpoint. */
+export const checkpointOnWire: z.ZodType<CheckpointOnWire> = z.object({
+  grade: z.enum(['whole', 'partial', 'none']),
+  lacks,
+})
 
 /** Schemas of the frames that the harness sends. Unknown fields are dropped, unknown types ignored and counted. */
 export const harnessFrames: {
   ready: z.ZodType<ReadyFrame>
   final_result: z.ZodType<FinalResultFrame>
   intermediate: z.ZodType<IntermediateFrame>
+  value: z.ZodType<ValueFrame>
   error: z.ZodType<ErrorFrame>
   log: z.ZodType<LogFrame>
   stdout: z.ZodType<OutputFrame>
   stderr: z.ZodType<OutputFrame>
   file: z.ZodType<FileFrame>
+  display: z.ZodType<DisplayFrame>
   tool_call: z.ZodType<ToolCallFrame>
   check_result: z.ZodType<CheckResultFrame>
   script_done: z.ZodType<ScriptDoneFrame>
@@ -207,6 +264,7 @@ export const harnessFrames: {
     data: z.unknown(),
     nan_as_null: nanAsNull,
   }),
+  value: z.object({ type: z.literal('value'), execution_id: executionId, data: z.unknown(), nan_as_null: nanAsNull }),
   error: z.object({
     type: z.literal('error'),
     execution_id: executionId,
@@ -215,7 +273,9 @@ export const harnessFrames: {
     kind: z
       .string()
       .default('exception')
-      .describe('exception, exit, syntax, setup, memory, timeout, output_limit, cancelled, crash, secrets or request'),
+      .describe(
+        'exception, exit, syntax, setup, memory, timeout, interrupted, output_limit, cancelled, crash, secrets or request',
+      ),
   }),
   log: z.object({
     type: z.literal('log'),
@@ -232,6 +292,16 @@ export const harnessFrames: {
     size: z.int().nonnegative(),
     offset: z.int().nonnegative(),
     content_base64: z.string(),
+  }),
+  display: z.object({
+    type: z.literal('display'),
+    execution_id: executionId,
+    kind: z.enum(['result', 'display']),
+    data: z
+      .record(mimeType, z.string())
+      .refine((data) => Object.keys(data).length > 0 && Object.keys(data).length <= CAPS.displayTypes),
+    left_out: z.array(mimeType).max(CAPS.leftOut).default([]),
+    after: z.object({ stdout: z.int().nonnegative() }),
   }),
   tool_call: z.object({
     type: z.literal('tool_call'),
@@ -277,6 +347,14 @@ export const harnessFrames: {
     memory_kills: z.int().nonnegative().optional(),
     in_setup: z.boolean().optional(),
     imported: z.array(z.string().max(CAPS.importName).regex(MODULE_NAME)).max(CAPS.imports).optional(),
+    cell: z
+      .object({
+        state: z.enum(['kept', 'rolled-back', 'lost']),
+        checkpoint: checkpointOnWire,
+        missing: lacks,
+        ended: lacks,
+      })
+      .optional(),
   }),
   pong: z.object({ type: z.literal('pong'), nonce: z.string() }),
   reset_done: z.object({ type: z.literal('reset_done'), nonce: z.string(), reusable: z.boolean() }),

@@ -47,6 +47,64 @@ export interface StartFrame {
   window: number
 }
 
+/**
+ * Begin a session: a process that runs cells, which are `execute` with `session`, one at a time, and keeps its state. Answered by
+ * `session_ready`, and by `activity_done` when it ends: by `cancel`, or by itself, for example with its process.
+ */
+export interface SessionFrame {
+  type: 'session'
+  execution_id: string
+  /** Lower limits than those of the sandbox; absent: those of the sandbox. */
+  limits: { memory_bytes?: number | undefined; pids?: number | undefined }
+  /** Keep a copy beside each cell, for a rollback. */
+  checkpoints: boolean
+  /** The memory limit of the sandbox, of which a copy may take a part; null: there is none. */
+  memory_bytes: number | null
+}
+
+/**
+ * Begin a session with the state that another one has now, or had at a checkpoint. Answered as `session`. The two go on side by side,
+ * and end apart.
+ */
+export interface SessionBranchFrame {
+  type: 'session_branch'
+  execution_id: string
+  session: string
+  /** The id of the activity that made it; null: the present state. */
+  checkpoint: string | null
+}
+
+/** Keep the present state of a session until it ends, under the id of this activity. */
+export interface SessionCheckpointFrame {
+  type: 'session_checkpoint'
+  execution_id: string
+  session: string
+}
+
+/** Make the state of a session that of a checkpoint, which stays. */
+export interface SessionRestoreFrame {
+  type: 'session_restore'
+  execution_id: string
+  session: string
+  checkpoint: string
+}
+
+/** List the variables of a session, or the names that complete `code` before `cursor`. */
+export interface SessionLookFrame {
+  type: 'session_look'
+  execution_id: string
+  session: string
+  /** Null: list the variables. */
+  code: string | null
+  cursor: number
+}
+
+/** Interrupt the cell of a session that runs, with KeyboardInterrupt. Ignored if none runs. */
+export interface InterruptFrame {
+  type: 'interrupt'
+  execution_id: string
+}
+
 /** Bytes for a program, a socket, a `files_write` or a run: the payload of the frame. */
 export interface InputFrame {
   type: 'input'
@@ -145,6 +203,12 @@ export interface FileDigestFrame {
 export type HostActivityFrame =
   | ExecuteInPartsFrame
   | StartFrame
+  | SessionFrame
+  | SessionBranchFrame
+  | SessionCheckpointFrame
+  | SessionRestoreFrame
+  | SessionLookFrame
+  | InterruptFrame
   | InputFrame
   | InputEndFrame
   | ResizeFrame
@@ -169,6 +233,12 @@ const path = z.string()
 export const hostActivityFrames: {
   execute_in_parts: z.ZodType<ExecuteInPartsFrame>
   start: z.ZodType<StartFrame>
+  session: z.ZodType<SessionFrame>
+  session_branch: z.ZodType<SessionBranchFrame>
+  session_checkpoint: z.ZodType<SessionCheckpointFrame>
+  session_restore: z.ZodType<SessionRestoreFrame>
+  session_look: z.ZodType<SessionLookFrame>
+  interrupt: z.ZodType<InterruptFrame>
   input: z.ZodType<InputFrame>
   input_end: z.ZodType<InputEndFrame>
   resize: z.ZodType<ResizeFrame>
@@ -206,6 +276,38 @@ export const hostActivityFrames: {
     }),
     window,
   }),
+  session: z.strictObject({
+    type: z.literal('session'),
+    execution_id: executionId,
+    limits: z.strictObject({ memory_bytes: limit, pids: limit }),
+    checkpoints: z.boolean(),
+    memory_bytes: z.int().nonnegative().nullable(),
+  }),
+  session_branch: z.strictObject({
+    type: z.literal('session_branch'),
+    execution_id: executionId,
+    session: executionId,
+    checkpoint: executionId.nullable(),
+  }),
+  session_checkpoint: z.strictObject({
+    type: z.literal('session_checkpoint'),
+    execution_id: executionId,
+    session: executionId,
+  }),
+  session_restore: z.strictObject({
+    type: z.literal('session_restore'),
+    execution_id: executionId,
+    session: executionId,
+    checkpoint: executionId,
+  }),
+  session_look: z.strictObject({
+    type: z.literal('session_look'),
+    execution_id: executionId,
+    session: executionId,
+    code: z.string().max(4096).nullable(),
+    cursor: z.int().nonnegative(),
+  }),
+  interrupt: z.strictObject({ type: z.literal('interrupt'), execution_id: executionId }),
   input: z.strictObject({ type: z.literal('input'), execution_id: executionId }),
   input_end: z.strictObject({ type: z.literal('input_end'), execution_id: executionId }),
   resize: z.strictObject({ type: z.literal('resize'), execution_id: executionId, rows: cells, columns: cells }),

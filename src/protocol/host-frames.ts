@@ -78,6 +78,17 @@ export interface ExecuteHead {
   max_tool_wait_sec?: number | undefined
   /** The script's process listens at this address, and tool calls go over the WebSocket of the client that proves the token; absent: over the channel. */
   tool_endpoint?: { host: string; token: string } | undefined
+  /** In a workspace: the session whose cell this is; absent: it is a script. */
+  session?: string | undefined
+  cell?: CellOnWire | undefined
+}
+
+/** The fields of a cell that no script has. */
+export interface CellOnWire {
+  /** From 1; names it in tracebacks. The host counts, because a count in the session would roll back with it. */
+  number: number
+  /** The answer to an exception: the state stays as the cell left it, or is again as it was before. */
+  on_error: 'keep' | 'rollback'
 }
 
 /** The fields of an `execute` that can be large. */
@@ -232,6 +243,8 @@ export const executeHead: { [Name in keyof ExecuteHead]-?: z.ZodType<ExecuteHead
   tools: z.array(z.strictObject(toolSignature)).optional(),
   max_tool_wait_sec: z.number().nonnegative().optional(),
   tool_endpoint: z.strictObject({ host: z.string(), token: z.string() }).optional(),
+  session: executionId.optional(),
+  cell: z.strictObject({ number: z.int().positive(), on_error: z.enum(['keep', 'rollback']) }).optional(),
 }
 
 /** Schemas of the frames that the host sends. */

@@ -30,6 +30,8 @@ export {
   type ProgramLimitsOnWire,
 } from './host-activity-frames.ts'
 export {
+  type CheckpointOnWire,
+  type DisplayFrame,
   type HarnessFrame,
   harnessFrames,
   MODULE_NAME,
@@ -38,6 +40,7 @@ export {
   type ToolCallFrame,
 } from './harness-frames.ts'
 export {
+  type CellOnWire,
   type CheckedTool,
   type CheckFrame,
   type HostFrame,
@@ -49,6 +52,7 @@ export {
   type ToolSignature,
 } from './host-frames.ts'
 export { LineSplitter, LineTooLongError } from './lines.ts'
+export { isTextType } from './mime.ts'
 export { findHelper, SCRIPT_HELPERS } from './script-helpers.ts'
 export { truncateLikeHarness } from './text.ts'
 export { PROTOCOL_VERSION } from './version.ts'

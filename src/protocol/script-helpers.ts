@@ -28,7 +28,12 @@ export const SCRIPT_HELPERS: Readonly<Record<string, ScriptHelper>> = {
     when: 'always',
     meaning: "writes a diagnostic message to the host's log",
   },
-  emit_display: { signature: 'emit_display', kind: 'function', when: 'reserved', meaning: 'kept for a later version' },
+  display: {
+    signature: 'display(*objects, **options)',
+    kind: 'function',
+    when: 'always',
+    meaning: 'shows figures, tables, pictures and other values with a rich representation',
+  },
   describe_tool: {
     signature: 'describe_tool(name)',
     kind: 'function',

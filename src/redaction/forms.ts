@@ -18,9 +18,8 @@ export function formsOf(value: string): readonly string[] {
 }
 
 function plainForms(text: string): string[] {
-  return [text, latinOf(text), latinOf(reprOf(text))]
-    .flatMap((form) => [form, withoutEntities(form)])
-    .flatMap(unitsInPlace)
+  const forms = [text, latinOf(text), latinOf(reprOf(text))].flatMap((form) => [form, withoutEntities(form)])
+  return [...new Set(forms)].flatMap(unitsInPlace)
 }
 
 /** The lines of a value of several lines: parsers quote one in their errors, as `SyntaxError` and `configparser.ParsingError` do. */

@@ -7,6 +7,10 @@ import { Scanner, type Span } from './scanner.ts'
 const SEARCH_BYTES = 64 * 1024
 /** Characters of a long text that are read in one turn of the event loop. */
 const TURN_CHARS = 1024 * 1024
+/** Characters of a text whose secrets are found, and replaced, at a time. */
+const PIECE_CHARS = 64 * 1024
+/** Joined at a time: text that grows by `+` keeps an object for each part, which takes many times its size. */
+const JOINED_PARTS = 2048
 
 /**
  * Replaces the values of secrets by `[redacted:NAME]`, wherever they would leave a run as text: plain, with any escapes that
@@ -38,6 +42,9 @@ export class Redactor {
     if (text.length < MIN_LENGTH || this.#isIdle) return text
     const stretches = splitAtGaps(text, cuts)
     const [only] = stretches
+    if (stretches.length === 1 && text.length > PIECE_CHARS && only?.start !== true) {
+      return this.#inPieces(text, only?.end === true)
+    }
     const spans =
       stretches.length === 1 && only !== undefined
         ? this.#findIn(text, only)
@@ -83,6 +90,14 @@ export class Redactor {
 
   get #isIdle(): boolean {
     return this.#patterns.names.length === 0
+  }
+
+  /** A large text full of secrets would take many times its size for their places, all at once. */
+  #inPieces(text: string, isCut: boolean): string {
+    const redactor = new TextRedactor(this.#patterns)
+    let safe = ''
+    for (let at = 0; at < text.length; at += PIECE_CHARS) safe += redactor.push(text.slice(at, at + PIECE_CHARS))
+    return safe + redactor.flush(isCut)
   }
 
   #findIn(text: string, { from, to, start = false, end = false }: Stretch): readonly Span[] {
@@ -169,10 +184,11 @@ export class TextRedactor {
   }
 
   /** The rest. Where a stream ends it may have been cut, by a limit or a kill. */
-  flush(): string {
+  flush(isCut: boolean = true): string {
     const scanner = this.#scanner
     if (scanner === undefined || this.#held === '') return ''
-    scanner.finish(this.#unread, this.#read, MIN_LENGTH)
+    if (isCut) scanner.finish(this.#unread, this.#read, MIN_LENGTH)
+    else scanner.scan(this.#unread, this.#read, true)
     this.#unread = ''
     return this.#release(scanner, this.#from + this.#held.length)
   }
@@ -252,11 +268,16 @@ function joinFirst(first: Span, others: readonly Span[]): readonly Span[] {
 
 /** A text with markers in place of spans; `from` is its place in what the spans count from. */
 function replaceSpans(text: string, spans: readonly Span[], names: readonly string[], from: number = 0): string {
+  const markers = names.map(markerOf)
   let safe = ''
+  let parts: string[] = []
   let at = 0
   for (const { owner, start, end } of spans) {
-    safe += text.slice(at, Math.max(at, start - from)) + markerOf(names[owner] ?? '')
+    parts.push(text.slice(at, Math.max(at, start - from)), markers[owner] ?? '')
     at = end - from
+    if (parts.length < JOINED_PARTS) continue
+    safe += parts.join('')
+    parts = []
   }
-  return safe + text.slice(at)
+  return safe + parts.join('') + text.slice(at)
 }

@@ -182,6 +182,10 @@ export interface SandboxCapabilities {
   readonly concurrentActivities?: boolean
   /** Programs in workspaces. Absent: no, and no terminals and connections either. */
   readonly programs?: boolean
+  /**
+   * Sessions in workspaces: cells with checkpoints, or cells alone, whose session is lost when its process ends. Absent: none.
+   */
+  readonly sessions?: 'checkpoints' | 'cells'
   /** Fewer CPUs for one run or program than its sandbox has. Absent: no. */
   readonly lesserCpus?: boolean
 }

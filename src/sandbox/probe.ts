@@ -73,6 +73,7 @@ export function harnessCapabilities(sandbox: Sandbox, uidPerSandbox: boolean): S
     workspaces: true,
     concurrentActivities: checks['signal_scope'] !== 'serial',
     programs: true,
+    sessions: checks['signal_scope'] === 'serial' ? 'cells' : 'checkpoints',
     lesserCpus: sandbox.lowerCpuLimit !== undefined,
   }
 }

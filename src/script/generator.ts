@@ -7,10 +7,11 @@ import {
   truncateAndCount,
   truncateMiddle,
 } from '../support/index.ts'
+import type { SessionVariable } from '../executor/index.ts'
 import type { ToolSet } from '../tools/index.ts'
 import { type Failure, feedbackOn, fieldsOf } from './feedback.ts'
 import { type CollectedItem, historyText, inertJson } from './history.ts'
-import { DEFAULT_PROMPTS, PLACEHOLDERS, type Prompts } from './prompts.ts'
+import { DEFAULT_PROMPTS, PLACEHOLDERS, type Prompts, SESSION_PROMPTS } from './prompts.ts'
 import { checkTemplate, fillTemplate } from './template.ts'
 
 /** Options of {@link ScriptGenerator}. */
@@ -39,6 +40,8 @@ export interface ScriptGeneratorOptions {
   readonly collect?: readonly string[] | undefined
   /** True if files stay from script to script. */
   readonly keepsFiles?: boolean | undefined
+  /** True if variables stay from script to script. */
+  readonly keepsVariables?: boolean | undefined
   /** JSON Schema of the result. */
   readonly outputSchema?: unknown
   /** Python that runs before every script, in its globals: imports and helpers that the model need not write. */
@@ -69,6 +72,8 @@ export interface StepView {
   readonly forceFinish: boolean
   /** The `state` that the last step passed on. */
   readonly state: unknown
+  /** The variables that earlier steps left, where they stay. */
+  readonly variables?: readonly SessionVariable[] | undefined
   /** After a repetition: how many more of them make the next step the last. */
   readonly repetitionsLeft?: number | undefined
 }
@@ -97,13 +102,15 @@ export class ScriptGenerator {
   constructor(options: ScriptGeneratorOptions = {}) {
     const { tools, prompts = {}, instructions = '', maxToolChars = TOOL_CHARS, modules, inputs = {} } = options
     refuseUnknown('prompts', prompts, PROMPT_NAMES)
-    this.#prompts = { ...DEFAULT_PROMPTS, ...definedOf(prompts, PROMPT_NAMES) }
+    this.#prompts = {
+      ...(options.keepsVariables === true ? SESSION_PROMPTS : DEFAULT_PROMPTS),
+      ...definedOf(prompts, PROMPT_NAMES),
+    }
     for (const [name, template] of Object.entries(this.#prompts)) checkTemplate(name, template, PLACEHOLDERS)
     this.#fields = tools === undefined ? [] : fieldsOf(tools.checked)
-    const { files = [], collect = [], keepsFiles = false } = options
-    this.#files = [filesText(files, collect), keepsFiles ? KEPT_FILES : '']
-      .filter((sentence) => sentence !== '')
-      .join('\n')
+    const { files = [], collect = [], keepsFiles = false, keepsVariables = false } = options
+    const kept = keepsVariables ? KEPT_FILES_ALONE : KEPT_FILES
+    this.#files = [filesText(files, collect), keepsFiles ? kept : ''].filter((sentence) => sentence !== '').join('\n')
     this.#keepsState = options.keepsState === true
     this.#maxHistoryChars = options.maxHistoryChars
     this.#preamble = options.preamble ?? ''
@@ -151,7 +158,7 @@ export class ScriptGenerator {
 
   /** The prompt of a step in INTERACTIVE mode, with the data of earlier steps. */
   stepPrompt(task: string, view: StepView): string {
-    const { step, maxSteps, collected, failure, forceFinish, state, repetitionsLeft } = view
+    const { step, maxSteps, collected, failure, forceFinish, state, variables = [], repetitionsLeft } = view
     const { step: first, stepRetry, finish } = this.#prompts
     return fillTemplate(forceFinish ? finish : failure === undefined ? first : stepRetry, {
       ...this.#common,
@@ -160,6 +167,7 @@ export class ScriptGenerator {
       history: historyText(collected, this.#maxHistoryChars) || (forceFinish ? '(none)' : ''),
       step: String(step),
       max_steps: String(maxSteps),
+      variables: variablesText(variables),
       warning: repetitionsLeft === undefined ? '' : warningText(repetitionsLeft),
       state: this.#keepsState ? `${STATE}${step === 1 ? '' : ` Its value is now ${inputText(state)}`}` : '',
     })
@@ -176,9 +184,28 @@ export class ScriptGenerator {
 }
 
 const KEPT_FILES = 'Files in the working directory stay from script to script; nothing else does.'
+const KEPT_FILES_ALONE = 'Files in the working directory stay from script to script, too.'
 
 const STATE =
   'The variable state holds the value that the last step handed on (None at first). emit_intermediate("state", value) hands a new JSON value to the next step.'
+
+/** One line for each variable. Names and types come from scripts. */
+function variablesText(variables: readonly SessionVariable[]): string {
+  const shown = variables.slice(0, SHOWN_VARIABLES).map(({ name, type, shape }) => {
+    const size = shape === null || shape.length === 0 ? '' : `, ${shape.join(' x ')}`
+    // A class of the harness, such as the answers of tools, is known by its own name.
+    return `- ${plain(name)}: ${plain(type.replace(/^sandglass_harness\..*\./, ''))}${size}`
+  })
+  const more = variables.length - shown.length
+  return [...shown, ...(more === 0 ? [] : [`(${more} more are not shown)`])].join('\n')
+}
+
+const SHOWN_VARIABLES = 100
+const NAME_CHARS = 100
+
+function plain(text: string): string {
+  return truncateMiddle(text.replaceAll(/[^\p{L}\p{N}_.[\], ]/gu, '?'), NAME_CHARS)
+}
 
 function warningText(repetitionsLeft: number): string {
   const more = repetitionsLeft === 1 ? 'one more script' : `${repetitionsLeft} more scripts`

@@ -32,12 +32,15 @@ export const PLACEHOLDERS: readonly string[] = [
   'step',
   'max_steps',
   'warning',
+  'variables',
 ]
 
+const ALONE = 'Nothing of an earlier script remains.'
 const RULES = `Rules:
-- Write plain Python 3. The script runs once, in a sandbox without a network. Nothing of an earlier script remains.
+- Write plain Python 3. The script runs once, in a sandbox without a network. ${ALONE}
 - Call the functions below directly, as described. Do not import or define them.
-- emit_intermediate(label, data) reports data on the way; emit_log(message) writes a message for people.
+- emit_intermediate(label, data) reports data on the way; emit_log(message) writes a message for people,
+  display(value) shows them a figure or a table.
 - Read an object that a function returns by key, order["id"], or as order.id.
 - Data must be JSON: dict, list, str, int, float, bool or None.
 - Do not hide exceptions: you can fix only an error that you see.`
@@ -72,7 +75,9 @@ const ONE_RESULT = '- Call emit_result(data) exactly once, at the end, with the 
 
 const STEP_OPENING =
   'Solve the task step by step. In each step you write one short Python script, read what it emits, and continue.'
-const STEP_RULES = `- Variables are gone after the step. Pass what later steps need to emit_intermediate(label, data), with a label that describes it.
+const STEP_DATA =
+  '- Variables are gone after the step. Pass what later steps need to emit_intermediate(label, data), with a label that describes it.'
+const STEP_RULES = `${STEP_DATA}
 - Call emit_result(data) with the whole answer as soon as you can answer the task. That ends the work.`
 const NO_REFETCH = 'Do NOT re-fetch data already shown above.'
 const EARLIER_DATA = `Data of earlier steps. The variable collected holds it as a list of {"step", "label", "data"}:
@@ -168,4 +173,25 @@ ${NO_REFETCH}
 ${FAILED_BEFORE}
 
 ${ANSWER}`,
+}
+
+/** The default texts for steps that are cells of a session. */
+export const SESSION_PROMPTS: Prompts = {
+  ...DEFAULT_PROMPTS,
+  step: inSession(DEFAULT_PROMPTS.step),
+  stepRetry: inSession(DEFAULT_PROMPTS.stepRetry),
+}
+
+function inSession(template: string): string {
+  return template
+    .replace(ALONE, 'It runs as a cell of a notebook.')
+    .replace(
+      STEP_DATA,
+      '- Variables, functions and imports stay from step to step: do not load or compute again what is there. You see the output of print(), the value of the last expression and emit_intermediate(label, data): show yourself only what you need to decide on the next step.',
+    )
+    .replace(NO_REFETCH, 'Do NOT fetch again what is shown above or held by a variable.')
+    .replace(
+      '{{state}}',
+      'Variables of the session, which earlier steps made (name: type, shape or length):\n{{variables}}\n\n{{state}}',
+    )
 }

@@ -1,7 +1,8 @@
 import { setImmediate } from 'node:timers/promises'
 import { SandglassError } from '../errors/index.ts'
 import { formatValue } from '../support/index.ts'
-import { Digest } from './digest.ts'
+import { Digest, HashedPieces } from './digest.ts'
+import { readFileContent } from './file-source.ts'
 import type { StoreContent, StoredBlob, TransferOptions } from './store.ts'
 
 /** Content on its way into a store: its pieces, and its name once they were read. */
@@ -18,6 +19,8 @@ export interface Intake {
 
 /** Bytes that are hashed in one go, without a pause for other work of this process. */
 const SLICE_BYTES = 4 * 1024 * 1024
+/** Pieces that are read ahead of the reader, so that neither the disk nor the digest waits for it. */
+const READ_AHEAD = 3
 
 /** Counts and hashes pieces while a driver reads them. @throws SandglassError `too_large`, `aborted`; TypeError for no content. */
 export function intakeOf(content: StoreContent, { maxBytes = Infinity, signal }: TransferOptions = {}): Intake {
@@ -66,30 +69,29 @@ export function intakeOf(content: StoreContent, { maxBytes = Infinity, signal }:
 }
 
 /**
- * Passes the pieces of a blob on, and holds back the last one until the digest fits.
+ * Passes the pieces of a blob on, and holds back the last ones until the digest fits.
+ * @param pieces each has memory of its own, which nobody else uses.
  * @throws SandglassError `store_damaged`, also for more than `maxBytes`; `aborted`.
  */
 export async function* verified(
   sha256: string,
   store: string,
-  pieces: AsyncIterable<Uint8Array>,
+  pieces: AsyncIterable<Uint8Array<ArrayBuffer>>,
   { maxBytes = Infinity, signal }: TransferOptions = {},
 ): AsyncGenerator<Uint8Array, void, void> {
-  using digest = new Digest()
+  using hashed = new HashedPieces()
   let size = 0
-  let held: Uint8Array | undefined
   refuseAborted(signal)
   for await (const piece of pieces) {
     refuseAborted(signal)
     size += piece.byteLength
     if (size > maxBytes) throw damaged(sha256, store)
-    if (held !== undefined) yield held
-    await digest.update(piece)
-    held = piece
+    await hashed.push(piece)
+    const next = hashed.length > READ_AHEAD ? await hashed.shift() : undefined
+    if (next !== undefined) yield next
   }
-  for await (const _ of digest.rest()) continue
-  if ((await digest.end()) !== sha256) throw damaged(sha256, store)
-  if (held !== undefined) yield held
+  if ((await hashed.end()) !== sha256) throw damaged(sha256, store)
+  for (let next = await hashed.shift(); next !== undefined; next = await hashed.shift()) yield next
 }
 
 /** @throws SandglassError `aborted`. */
@@ -101,7 +103,8 @@ function abortedBy(signal: AbortSignal | undefined): SandglassError {
   return new SandglassError('aborted', 'the transfer was aborted', { cause: signal?.reason })
 }
 
-function damaged(sha256: string, store: string): SandglassError {
+/** The error for content that does not fit its name. */
+export function damaged(sha256: string, store: string): SandglassError {
   return new SandglassError(
     'store_damaged',
     `${store} gave other content for the blob ${sha256}: save what it belongs to again`,
@@ -120,8 +123,12 @@ interface Source {
 function piecesOf(content: StoreContent, signal: AbortSignal | undefined): Source {
   const bytes = typeof content === 'string' ? new TextEncoder().encode(content) : content
   if (bytes instanceof Uint8Array) return { pieces: [bytes], close: () => {} }
-  if (typeof bytes === 'object' && bytes !== null && Symbol.asyncIterator in bytes) return begin(bytes, signal)
-  throw new TypeError(`content: must be bytes, a string or a stream of bytes, not ${formatValue(bytes)}`)
+  if (typeof bytes === 'object' && bytes !== null) {
+    // A stream of a file has a path, too.
+    if (Symbol.asyncIterator in bytes) return begin(bytes, signal)
+    if (typeof bytes.path === 'string') return begin(readFileContent(bytes.path), signal)
+  }
+  throw new TypeError(`content: must be bytes, a string, a stream of bytes or { path }, not ${formatValue(bytes)}`)
 }
 
 /** Asks for the first piece at once: a stream of Node that fails while nobody reads it ends the process. */

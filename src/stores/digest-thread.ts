@@ -23,8 +23,9 @@ const BUFFERS = 4
 const IDLE_MS = 10_000
 
 /**
- * The SHA-256 of one content, computed by the thread. Pieces are copied into buffers that the threads share, and the caller may write
- * those: one copy serves both.
+ * The SHA-256 of one content, computed by the thread. Pieces come to it in one of two ways. {@link ThreadDigest.take} copies them into
+ * buffers that the threads share, and the caller may write those: one copy serves both. {@link ThreadDigest.pass} lends the memory of the
+ * piece itself.
  */
 export class ThreadDigest implements Disposable {
   readonly #port: MessagePort
@@ -35,6 +36,8 @@ export class ThreadDigest implements Disposable {
   readonly #needed = new Set<number>()
   /** The buffer that was given last; it is needed until the one after it was asked for. */
   #given: number | undefined
+  /** Pieces that came back. */
+  readonly #passed: Uint8Array<ArrayBuffer>[] = []
   #digest: string | undefined
   #wake: () => void = () => {}
   #isClosed = false
@@ -45,9 +48,10 @@ export class ThreadDigest implements Disposable {
     this.#port = port
     this.#memory = memory
     this.#release = release
-    port.on('message', (answer: number | string) => {
+    port.on('message', (answer: number | string | Uint8Array<ArrayBuffer>) => {
       if (typeof answer === 'number') this.#drop(answer)
-      else this.#digest = answer
+      else if (typeof answer === 'string') this.#digest = answer
+      else this.#passed.push(answer)
       this.#wake()
     })
     port.on('close', () => {
@@ -77,7 +81,18 @@ export class ThreadDigest implements Disposable {
     }
   }
 
-  /** The rest of the content, of which all pieces were taken. */
+  /** Hands a piece to the thread, which gives it back by {@link passed}. Nothing else may use its memory. */
+  pass(piece: Uint8Array<ArrayBuffer>): void {
+    this.#port.postMessage(piece, [piece.buffer])
+  }
+
+  /** The next piece that was hashed, in their order. @throws SandglassError `store_unusable` if the thread has ended. */
+  async passed(): Promise<Uint8Array> {
+    const { buffer, byteOffset, byteLength } = await this.#answered(() => this.#passed.shift())
+    return Buffer.from(buffer, byteOffset, byteLength)
+  }
+
+  /** The rest of the content, of which all pieces were taken or passed. */
   finish(): Uint8Array {
     return this.#send(this.#filling ?? 0, true)
   }

@@ -5,7 +5,13 @@ import type { Filled, Hashed } from './digest-thread.ts'
 /* The program of the thread that hashes. Each content has a port of its own; the end of the port drops its state. */
 parentPort?.on('message', ({ port, memory, bufferBytes }: Hashed) => {
   const hash = createHash('sha256')
-  port.on('message', ({ buffer, length, isLast }: Filled) => {
+  port.on('message', (message: Filled | Uint8Array<ArrayBuffer>) => {
+    if (message instanceof Uint8Array) {
+      hash.update(message)
+      port.postMessage(message, [message.buffer])
+      return
+    }
+    const { buffer, length, isLast } = message
     hash.update(new Uint8Array(memory, buffer * bufferBytes, length))
     port.postMessage(isLast ? hash.digest('hex') : buffer)
   })

@@ -12,11 +12,6 @@ export class Digest implements Disposable {
   /** Copies of the pieces of small content. Undefined once the content is large. */
   #small: Uint8Array[] | undefined = []
 
-  /** Takes a piece of content that nobody needs from here. */
-  async update(piece: Uint8Array): Promise<void> {
-    for await (const _ of this.take(piece)) continue
-  }
-
   /**
    * Takes a piece, and gives what can be written of the content so far, in pieces of its own. Each of them stays as it is until the one
    * after the next is asked for.
@@ -59,5 +54,62 @@ export class Digest implements Disposable {
     }
     this.#hash.update(piece)
     yield new Uint8Array(piece)
+  }
+}
+
+/** Pieces of content that are passed on when they are hashed, in their order. */
+export class HashedPieces implements Disposable {
+  readonly #hash = createHash('sha256')
+  #thread: ThreadDigest | undefined
+  #size = 0
+  /** Pieces that are not with the thread. Those of small content are not hashed before its end. */
+  readonly #here: Uint8Array<ArrayBuffer>[] = []
+  #isSmall = true
+  #inThread = 0
+
+  /** The number of pieces that {@link shift} can give. None before their content is large, or at its end. */
+  get length(): number {
+    return this.#inThread + (this.#isSmall ? 0 : this.#here.length)
+  }
+
+  /** Takes a piece. Its memory is that of no other piece, and nobody else uses it. */
+  async push(piece: Uint8Array<ArrayBuffer>): Promise<void> {
+    this.#size += piece.byteLength
+    this.#here.push(piece)
+    if (this.#size <= LARGE_BYTES) return
+    if (this.#isSmall) {
+      this.#thread = await digestInThread()
+      if (this.#thread === undefined) this.#hashAll()
+    } else if (this.#thread === undefined) this.#hash.update(piece)
+    this.#isSmall = false
+    if (this.#thread === undefined) return
+    this.#inThread += this.#here.length
+    for (const one of this.#here.splice(0)) this.#thread.pass(one)
+  }
+
+  /** The next piece, when it is hashed. @throws SandglassError `store_unusable` if the thread has ended. */
+  async shift(): Promise<Uint8Array | undefined> {
+    if (this.#inThread === 0) return this.#here.shift()
+    this.#inThread -= 1
+    return this.#thread?.passed()
+  }
+
+  /** The digest of all pieces in hexadecimal. No more of them follow. */
+  async end(): Promise<string> {
+    if (this.#thread !== undefined) {
+      this.#thread.finish()
+      return this.#thread.digest()
+    }
+    if (this.#isSmall) this.#hashAll()
+    this.#isSmall = false
+    return this.#hash.digest('hex')
+  }
+
+  [Symbol.dispose](): void {
+    this.#thread?.[Symbol.dispose]()
+  }
+
+  #hashAll(): void {
+    for (const one of this.#here) this.#hash.update(one)
   }
 }

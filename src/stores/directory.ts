@@ -1,12 +1,12 @@
 import { constants } from 'node:fs'
-import { open, readdir, stat, unlink } from 'node:fs/promises'
+import { type FileHandle, open, readdir, stat, unlink } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { errnoOf } from '../errors/index.ts'
+import { errnoOf, SandglassError } from '../errors/index.ts'
 import { formatPath, formatValue } from '../support/index.ts'
-import { intakeOf, verified } from './content.ts'
+import { damaged, intakeOf, verified } from './content.ts'
 import { toDirectoryError } from './directory-error.ts'
 import { DirectoryRecords } from './directory-records.ts'
-import { DurableFiles } from './durable-files.ts'
+import { DurableFiles, writeOverlapped } from './durable-files.ts'
 import {
   checkArea,
   checkDigest,
@@ -70,6 +70,21 @@ class DirectoryStore implements Store {
     return verified(sha256, this.name, this.#piecesOf(path), options)
   }
 
+  async copyInto(area: string, sha256: string, file: FileHandle, options?: TransferOptions): Promise<boolean> {
+    const path = this.#blobPath(checkArea(area), checkDigest(sha256))
+    if (!(await this.#explained(() => this.#hasFile(path)))) return false
+    const { pieces, blob, close } = intakeOf({ path }, options)
+    try {
+      await writeOverlapped(file, pieces)
+    } catch (error) {
+      throw this.#explainedBlob(sha256, error)
+    } finally {
+      close()
+    }
+    if (blob().sha256 !== sha256) throw damaged(sha256, this.name)
+    return true
+  }
+
   async has(area: string, sha256: string): Promise<boolean> {
     const path = this.#blobPath(checkArea(area), checkDigest(sha256))
     return this.#explained(() => this.#hasFile(path))
@@ -130,11 +145,11 @@ class DirectoryStore implements Store {
 
   async close(): Promise<void> {}
 
-  async *#piecesOf(path: string): AsyncGenerator<Uint8Array, void, void> {
+  async *#piecesOf(path: string): AsyncGenerator<Uint8Array<ArrayBuffer>, void, void> {
     try {
       await using file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
       const pieceBytes = Math.min((await file.stat()).size, MAX_PIECE_BYTES)
-      const read = async (): Promise<Buffer> => {
+      const read = async (): Promise<Buffer<ArrayBuffer>> => {
         const { buffer, bytesRead } = await file.read(Buffer.allocUnsafeSlow(pieceBytes))
         return buffer.subarray(0, bytesRead)
       }
@@ -156,6 +171,13 @@ class DirectoryStore implements Store {
 
   async #hasFile(path: string): Promise<boolean> {
     return (await this.#files.isStore()) && isFile(path)
+  }
+
+  /** The error of a blob that could not be copied: what the reader of files finds wrong with it is damage of the store. */
+  #explainedBlob(sha256: string, error: unknown): unknown {
+    if (!(error instanceof SandglassError)) return error
+    if (errnoOf(error.cause) !== undefined) return toDirectoryError(this.#root, error.cause)
+    return error.code === 'invalid_request' || error.code === 'too_large' ? damaged(sha256, this.name) : error
   }
 
   #recordsOf(area: string): string {

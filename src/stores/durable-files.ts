@@ -172,7 +172,7 @@ async function missingAs<T>(otherwise: T, read: () => Promise<T>): Promise<T> {
  * Writes pieces, each while the next one is made; it must stay as it is until the one after that is asked for. Written bytes are
  * synchronised meanwhile.
  */
-async function writeOverlapped(
+export async function writeOverlapped(
   file: FileHandle,
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
 ): Promise<void> {

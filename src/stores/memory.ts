@@ -73,7 +73,7 @@ export function storeInMemory(): Store {
 }
 
 /** Copies, so that a reader who changes its bytes does not change those of the store. */
-async function* copied(content: Uint8Array): AsyncGenerator<Uint8Array, void, void> {
+async function* copied(content: Uint8Array): AsyncGenerator<Uint8Array<ArrayBuffer>, void, void> {
   for (let at = 0; at < content.byteLength; at += PIECE_BYTES)
     yield Uint8Array.from(content.subarray(at, at + PIECE_BYTES))
 }

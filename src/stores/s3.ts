@@ -29,6 +29,8 @@ const ID_LENGTH = 36
 /** S3 lists 1,000 objects at a time, with keys of 200 bytes. */
 const MAX_PAGE_BYTES = 4 * 1024 * 1024
 const MAX_PAGES = 10_000
+/** Bytes of content that are hashed and given at a time. */
+const PIECE_BYTES = 256 * 1024
 const CONFLICTS: readonly number[] = [404, 409, 412]
 
 /**
@@ -103,10 +105,10 @@ class S3Store implements Store {
     const key = blobKey(checkArea(area), checkDigest(sha256))
     if ((await this.#head(key)) === undefined) return undefined
     const client = this.#client
-    async function* pieces(): AsyncGenerator<Uint8Array, void, void> {
+    async function* pieces(): AsyncGenerator<Uint8Array<ArrayBuffer>, void, void> {
       const response = await client.send({ method: 'GET', key, signal: options.signal })
       if (!response.ok) throw await client.refusal(response)
-      yield* client.pieces(response, options.signal)
+      yield* inLargePieces(client.pieces(response, options.signal))
     }
     return verified(sha256, this.name, pieces(), options)
   }
@@ -264,6 +266,25 @@ function toTemporaryError(store: string, error: unknown): unknown {
     : new SandglassError('store_unusable', `${where}, cannot be used: ${errno}; set TMPDIR to another one`, {
         cause: error,
       })
+}
+
+/** Copies the pieces of a response, which may be small and share memory, into larger ones of their own. */
+async function* inLargePieces(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array<ArrayBuffer>, void, void> {
+  let large = new Uint8Array(PIECE_BYTES)
+  let used = 0
+  for await (const piece of pieces) {
+    for (let at = 0; at < piece.byteLength;) {
+      const part = piece.subarray(at, at + PIECE_BYTES - used)
+      large.set(part, used)
+      at += part.byteLength
+      used += part.byteLength
+      if (used < PIECE_BYTES) continue
+      yield large
+      large = new Uint8Array(PIECE_BYTES)
+      used = 0
+    }
+  }
+  if (used > 0) yield large.slice(0, used)
 }
 
 /** An answer that nobody reads would keep its connection. */

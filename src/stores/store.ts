@@ -1,8 +1,12 @@
+import type { FileHandle } from 'node:fs/promises'
 import { SandglassError } from '../errors/index.ts'
 import { formatValue } from '../support/index.ts'
 
-/** Bytes to store: all of them, or pieces that are read one at a time. A string is stored as UTF-8. */
-export type StoreContent = Uint8Array | string | AsyncIterable<Uint8Array>
+/**
+ * Bytes to store: all of them, pieces that are read one at a time, or a regular file of the host. A string is stored as UTF-8. A file
+ * that cannot be read, or that changes meanwhile, is refused with `invalid_request`.
+ */
+export type StoreContent = Uint8Array | string | AsyncIterable<Uint8Array> | { readonly path: string }
 
 /** Content that a store has, named by its digest. */
 export interface StoredBlob {
@@ -46,6 +50,11 @@ export interface Store {
    * @throws `store_damaged`, while it is read, for content that does not fit its name.
    */
   open(area: string, sha256: string, options?: TransferOptions): Promise<AsyncIterable<Uint8Array> | undefined>
+  /**
+   * Writes a blob into an empty file of the host; false if it is not there. Absent where the pieces of {@link open} are as fast.
+   * @throws `store_damaged` for content that does not fit its name: the file then holds something else.
+   */
+  copyInto?(area: string, sha256: string, file: FileHandle, options?: TransferOptions): Promise<boolean>
   has(area: string, sha256: string): Promise<boolean>
   /** All blobs of an area, and how long ago each was put the last time, in milliseconds. */
   blobs(area: string): AsyncIterable<StoredBlob & { readonly ageMs: number }>

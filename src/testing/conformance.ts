@@ -19,6 +19,7 @@ import { reuseTests } from './conformance/reuse.ts'
 import { runTests } from './conformance/runs.ts'
 import { toolTests } from './conformance/tools.ts'
 import { valueTests } from './conformance/values.ts'
+import { sessionTests } from './conformance/sessions.ts'
 import { workspaceTests } from './conformance/workspaces.ts'
 import { wrapperCodeTests } from './conformance/wrapper-code.ts'
 
@@ -102,4 +103,5 @@ const PARTS: readonly (readonly [string, (at: Fixture) => void])[] = [
   ['isolation', isolationTests],
   ['limits', limitTests],
   ['workspaces', workspaceTests],
+  ['sessions', sessionTests],
 ]

@@ -1,4 +1,4 @@
-import { truncateAndCount } from '../support/index.ts'
+import { pictureIn, truncateAndCount } from '../support/index.ts'
 
 /** A file that a script left. */
 export interface LeftFile {
@@ -45,6 +45,37 @@ export class FileNews {
 const MAX_SHOWN = 10
 /** Maximum number of files of one answer that it names. */
 const MAX_LISTED = 100
+
+/** A value that a script showed. */
+export interface ShownValue {
+  readonly kind: string
+  readonly data: Readonly<Record<string, string>>
+}
+
+/** A value that a script showed, in the answer to the model: its text, and the name of its picture, which follows the answer. */
+export interface DisplayNote {
+  readonly text: string
+  readonly picture?: string
+}
+
+/** The pictures of displays as files, and a note on each display that the model would not see otherwise. */
+export function displayNotes(
+  displays: readonly ShownValue[],
+  maxChars: number,
+): { readonly notes: readonly DisplayNote[]; readonly pictures: readonly LeftFile[] } {
+  const pictures: LeftFile[] = []
+  const notes = displays.flatMap(({ kind, data }, index): DisplayNote[] => {
+    const picture = pictureIn(data)
+    const given = data['text/plain'] ?? data['text/markdown'] ?? Object.keys(data).join(', ')
+    const text = truncateAndCount(given, maxChars)
+    // The text of a cell's value is in the answer already. Models take no drawings.
+    if (picture === undefined || picture.extension === 'svg') return kind === 'result' ? [] : [{ text }]
+    const path = `display-${index + 1}.${picture.extension}`
+    pictures.push({ path, size: picture.content.length, sha256: '', content: picture.content })
+    return [{ text, picture: path }]
+  })
+  return { notes, pictures }
+}
 
 /** The path, size and type of each file. The type follows from the name. */
 export async function notesOf(files: readonly LeftFile[]): Promise<FileNote[]> {

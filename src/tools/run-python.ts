@@ -1,6 +1,17 @@
 import { z } from 'zod'
-import { FileNews, type FileNote, type LeftFile, notesOf, type ShownFile, shownFiles } from './answer-files.ts'
+import {
+  displayNotes,
+  type DisplayNote,
+  FileNews,
+  type FileNote,
+  type LeftFile,
+  notesOf,
+  type ShownFile,
+  shownFiles,
+  type ShownValue,
+} from './answer-files.ts'
 import { type McpBlock, mcpBlockOf, type ModelOutput, modelOutputOf } from './answer-parts.ts'
+import { type RanCell, shownValue, stateText } from './cell-answer.ts'
 import type { ToolSet } from './tool-set.ts'
 import { type NamedPackage, packagesText, truncateAndCount } from '../support/index.ts'
 
@@ -27,7 +38,7 @@ export interface RunPythonOptions {
 }
 
 /** The part of a run's result that this file needs. */
-export interface RanScript {
+export interface RanScript extends RanCell {
   readonly status: string
   readonly success: boolean
   readonly hasResult: boolean
@@ -42,6 +53,7 @@ export interface RanScript {
   readonly intermediates: readonly { readonly label: string; readonly data: unknown }[]
   readonly warnings: readonly { readonly code: string; readonly message: string }[]
   readonly files: readonly LeftFile[]
+  readonly displays: readonly ShownValue[]
   readonly violations: readonly {
     readonly code: string
     readonly line: number
@@ -55,6 +67,8 @@ export interface RunPythonAnswer {
   readonly ok: boolean
   readonly status: string
   readonly result?: unknown
+  /** In a session: the last expression as Python shows it, or its JSON. */
+  readonly value?: string
   readonly intermediates?: readonly { readonly label: string; readonly data: unknown }[]
   readonly logs?: readonly string[]
   readonly stdout?: string
@@ -62,7 +76,11 @@ export interface RunPythonAnswer {
   readonly error?: string
   /** The files that `collect` asked for; in a workspace those that are new or changed since the last answer. Their content is not here: see `onFiles`, `toModelOutput` and `mcp`. */
   readonly files?: readonly FileNote[]
-  /** A remark on a run without an error. */
+  /** In a session: present if the variables are not as the script left them; `note` says what that means. */
+  readonly state?: 'rolled-back' | 'lost'
+  /** The values that the script showed, by `display` or as figures. Their pictures are not here: see `toModelOutput` and `mcp`. */
+  readonly displays?: readonly DisplayNote[]
+  /** A remark on a run without an error, or on the state of the session. */
   readonly note?: string
   /** The mistakes to fix, one per line; the script did not run. */
   readonly mistakes?: readonly string[]
@@ -112,14 +130,18 @@ export function runPythonTool(
   // Content of files is kept beside the answers, not in them: frameworks store answers as JSON. An answer that was read back from
   // such a store has no content any more.
   const shown = new WeakMap<RunPythonAnswer, readonly ShownFile[]>()
-  const news = options.keepsFiles === true ? new FileNews() : undefined
+  const news = options.lasts === undefined || options.lasts === 'nothing' ? undefined : new FileNews()
   const answerTo = async (script: string, signal: AbortSignal | undefined): Promise<RunPythonAnswer> => {
     const ran = await run(script, signal)
     const files = news?.among(ran.files) ?? ran.files
     if (files.length > 0) await options.onFiles?.(files)
     const notes = await notesOf(files)
-    const answer = answerOf(ran, notes, maxChars)
-    shown.set(answer, shownFiles(files, notes, { maxBytes, maxChars }))
+    const shownValues = displayNotes(ran.displays, maxChars)
+    const pictureNotes = await notesOf(shownValues.pictures)
+    const isCell = options.lasts === 'variables'
+    const answer = answerOf(ran, notes, shownValues.notes, { max: maxChars, isCell })
+    const all = [...shownValues.pictures.slice(0, pictureNotes.length), ...files]
+    shown.set(answer, shownFiles(all, [...pictureNotes, ...notes], { maxBytes, maxChars }))
     news?.told(ran.files)
     return answer
   }
@@ -147,18 +169,16 @@ interface Surroundings {
   readonly scriptPackages?: string
   /** The files that scripts find and leave, as sentences. */
   readonly files?: string
-  /** True if files stay from script to script. */
-  readonly keepsFiles?: boolean
+  /** The state that stays from script to script; variables stay with files. Default: nothing. */
+  readonly lasts?: 'nothing' | 'files' | 'variables'
+  /** With variables: whether a script that raises an exception has its changes undone. */
+  readonly undoesErrors?: boolean
 }
 
 function describe(set: ToolSet | undefined, options: RunPythonOptions & Surroundings): string {
-  const { maxStubChars = STUB_CHARS, packages, scriptPackages = '', keepsFiles = false } = options
+  const { maxStubChars = STUB_CHARS, packages, scriptPackages = '', lasts = 'nothing', undoesErrors = false } = options
   const parts = [
-    'Runs a Python 3 script in a sandbox without a network. Returns the data that the script passes to ' +
-      'emit_result(data), once, as JSON, and the output of print() and emit_log(message). ' +
-      (keepsFiles
-        ? 'Files in the working directory stay from script to script; nothing else does.'
-        : 'Nothing of an earlier script remains.'),
+    lasts === 'variables' ? `${INTRODUCTIONS[lasts]}${undoesErrors ? UNDONE : KEPT}` : INTRODUCTIONS[lasts],
     [packagesText(packages), scriptPackages].filter((text) => text !== '').join(' '),
     options.files,
     options.instructions,
@@ -175,13 +195,37 @@ function describe(set: ToolSet | undefined, options: RunPythonOptions & Surround
   return parts.filter((part) => part !== undefined && part !== '').join('\n\n')
 }
 
-function answerOf(ran: RanScript, files: readonly FileNote[], max: number): RunPythonAnswer {
+const RETURNS =
+  'Runs a Python 3 script in a sandbox without a network. Returns the data that the script passes to ' +
+  'emit_result(data), once, as JSON, the output of print() and emit_log(message), figures, and what display(value) shows. '
+const INTRODUCTIONS = {
+  nothing: `${RETURNS}Nothing of an earlier script remains.`,
+  files: `${RETURNS}Files in the working directory stay from script to script; nothing else does.`,
+  variables:
+    'Runs a Python 3 script in a sandbox without a network, as a cell of a notebook: variables, functions, imports and files in the ' +
+    'working directory stay from script to script. Returns the value of the last expression, the output of print(), figures, and what display(value) shows. ',
+} as const
+const KEPT =
+  'After an exception, variables are as the script left them. A script that is ended (timeout, memory limit, crash) has its changes of ' +
+  'variables undone if possible; the answer then says so.'
+const UNDONE =
+  'A script that raises an exception or is ended (timeout, memory limit, crash) has its changes of variables undone if possible; the ' +
+  'answer then says so. Files stay as it wrote them.'
+
+function answerOf(
+  ran: RanScript,
+  files: readonly FileNote[],
+  displays: readonly DisplayNote[],
+  { max, isCell }: { readonly max: number; readonly isCell: boolean },
+): RunPythonAnswer {
+  const value = shownValue(ran)
   const ok = ran.errorKind === null
   const { intermediates, logs, stdout, stderr, violations } = ran
   return {
     ok,
     status: ran.status,
     ...(ran.hasResult ? { result: boundedJson(ran.finalData, max) } : {}),
+    ...(value === undefined ? {} : { value: truncateAndCount(value, max) }),
     ...(intermediates.length === 0 ? {} : { intermediates: boundedList(intermediates, max, leftOutIntermediates) }),
     ...(logs.length === 0
       ? {}
@@ -205,15 +249,23 @@ function answerOf(ran: RanScript, files: readonly FileNote[], max: number): RunP
       : ran.error === null
         ? {}
         : { error: truncateAndCount(ran.traceback === null ? ran.error : `${ran.error}\n${ran.traceback}`, max) }),
+    ...(displays.length === 0 ? {} : { displays: boundedList(displays, max, leftOutDisplays) }),
     ...(files.length === 0 ? {} : { files: boundedList(files, max, leftOutFiles) }),
-    ...noteOf(ran, ok, max),
+    ...(ran.state === undefined || ran.state === 'kept' ? {} : { state: ran.state }),
+    ...noteOf(ran, { max, needsResult: ok && !isCell }),
   }
 }
 
 /** A note about facts that the model would not notice by itself. */
-function noteOf({ hasResult, warnings }: RanScript, ok: boolean, max: number): { readonly note?: string } {
+function noteOf(
+  ran: RanScript,
+  { max, needsResult }: { readonly max: number; readonly needsResult: boolean },
+): { readonly note?: string } {
+  const { hasResult, warnings } = ran
   const notes = warnings.filter(({ code }) => code === 'nan_as_null').map(({ message }) => message)
-  if (ok && !hasResult) notes.unshift('the script ended without calling emit_result(data): there is no result')
+  const state = stateText(ran, max)
+  if (state !== undefined) notes.unshift(state)
+  if (needsResult && !hasResult) notes.unshift('the script ended without calling emit_result(data): there is no result')
   return notes.length === 0 ? {} : { note: truncateAndCount(notes.join('\n'), max) }
 }
 
@@ -242,6 +294,10 @@ function leftOutNote(count: number): string {
 
 function leftOutFiles(count: number): FileNote {
   return { path: leftOutNote(count), size: 0, type: '' }
+}
+
+function leftOutDisplays(count: number): DisplayNote {
+  return { text: leftOutNote(count) }
 }
 
 function leftOutIntermediates(count: number): { label: string; data: unknown } {

@@ -21,6 +21,8 @@ const CODES: Readonly<Record<string, ErrorCode>> = {
   cancelled: 'aborted',
   invalid: 'invalid_request',
   busy: 'sandbox_busy',
+  lost: 'session_lost',
+  no_checkpoint: 'checkpoint_unavailable',
 }
 
 /** The error for a failure that the sandbox reports. Its text comes from the sandbox: it is cut, and it is not trusted. */
@@ -60,8 +62,8 @@ const SEVERAL = 'The engine local, and docker without gVisor, run several activi
 export function notAloneError(engine: string): SandglassError {
   return new SandglassError(
     'sandbox_busy',
-    `another activity of this workspace is under way, and in this sandbox (engine ${engine}) a script or a program runs alone; wait ` +
-      `for its end. ${SEVERAL}`,
+    `another activity of this workspace is under way, and in this sandbox (engine ${engine}) a script, a program or a ` +
+      `session runs alone; wait for its end. ${SEVERAL}`,
   )
 }
 

@@ -42,7 +42,10 @@ interface ActivityOptions {
   readonly window?: number
   readonly isBackground?: boolean
   readonly hasProcesses?: boolean
+  readonly isResting?: boolean
+  readonly ofSession?: boolean
   readonly isUnnoticed?: boolean
+  readonly cancelMs?: number
 }
 
 /** An activity under way. One in the background has no use of the workspace. */
@@ -50,7 +53,9 @@ interface Held {
   readonly activity: Activity
   readonly use: Disposable | undefined
   readonly hasProcesses: boolean
+  readonly isResting: boolean
   readonly owner: ActivityOwner
+  readonly cancelMs: number
 }
 
 /** Owns the channel of a workspace: one reader, one writer, many activities. */
@@ -78,12 +83,24 @@ export class Link implements ActivityOwner {
   /** The owner of activities that are no use of the workspace. */
   readonly #unnoticed: ActivityOwner
 
-  /** True if an activity with processes must be the only one: nothing is sent for others while it lives, for it could read that. */
+  /** True if an activity with processes must be the only one: no other begins while it lives, for it could read what is sent for that. */
   readonly isSerial: boolean
 
-  /** @param onLost called once, when the channel can no longer be used. */
-  constructor(sandbox: Sandbox, idle: IdleClock, onLost: (error: SandglassError) => void) {
+  /** True if processes of a session live on between its cells. */
+  readonly #hasLastingProcesses: boolean
+
+  /**
+   * @param onLost called once, when the channel can no longer be used.
+   * @param hasLastingProcesses processes of a session live on between its cells.
+   */
+  constructor(
+    sandbox: Sandbox,
+    idle: IdleClock,
+    onLost: (error: SandglassError) => void,
+    hasLastingProcesses: boolean,
+  ) {
     this.#sandbox = sandbox
+    this.#hasLastingProcesses = hasLastingProcesses
     this.isSerial = sandbox.ready.checks['signal_scope'] === 'serial'
     this.#idle = idle
     this.#onLost = onLost
@@ -112,31 +129,47 @@ export class Link implements ActivityOwner {
    * Begins an activity; its first frame is the caller's to send.
    * @param options.id chosen by a caller, or a new one.
    * @param options.isBackground its bytes use the workspace; that it lasts does not.
-   * @param options.hasProcesses it is a script or a program.
+   * @param options.hasProcesses it is a script, a program or a session.
+   * @param options.isResting it is a session, whose cells are activities of their own: between them, others may begin, as far as
+   * {@link isTaken} says.
+   * @param options.ofSession it is a cell or an operation of a session.
    * @param options.isUnnoticed neither its bytes nor that it lasts use the workspace.
+   * @param options.cancelMs time for the sandbox to confirm its end, if it needs more than most.
    * @throws SandglassError `workspace_closed`, `workspace_lost`, `invalid_request` for an id that was used before, and `sandbox_busy`
    * where an activity with processes must be the only one.
    */
   open(handler: ActivityHandler, options: ActivityOptions = {}): Activity {
     if (this.#ended !== undefined) throw this.#ended
     const { window = OUTPUT_WINDOW_BYTES, isBackground = false, hasProcesses = false, isUnnoticed = false } = options
+    const { isResting = false, ofSession = false, cancelMs = CANCEL_MS } = options
     const owner = isUnnoticed ? this.#unnoticed : this
     const activity = new Activity(options.id ?? this.#nextId(), handler, owner, window)
     if (this.#givenIds.has(activity.id) || this.#activities.has(activity.id)) {
       throw new SandglassError('invalid_request', 'executionId: it was used before in this workspace')
     }
-    if (this.isSerial && this.#isTaken(hasProcesses)) throw notAloneError(this.#sandbox.info.engine)
+    if (this.isTaken(hasProcesses, ofSession)) throw notAloneError(this.#sandbox.info.engine)
     if (options.id !== undefined) this.#givenIds.add(activity.id)
     owner.touch()
     const use = isBackground || isUnnoticed ? undefined : this.#idle.use()
-    this.#activities.set(activity.id, { activity, use, hasProcesses, owner })
+    this.#activities.set(activity.id, { activity, use, hasProcesses, isResting, owner, cancelMs })
     this.#keepAlive ??= setInterval(() => undefined, MAX_TIMER_MS)
     return activity
   }
 
-  /** @throws SandglassError `sandbox_busy` if a script or a program could not begin now. */
-  assertFree(): void {
-    if (this.isSerial && this.#isTaken(true)) throw notAloneError(this.#sandbox.info.engine)
+  /** @throws SandglassError `sandbox_busy` if a script, or a cell of a session, could not begin now. */
+  assertFree(ofSession: boolean): void {
+    if (this.isTaken(true, ofSession)) throw notAloneError(this.#sandbox.info.engine)
+  }
+
+  /**
+   * True if an activity cannot be beside those that are under way. Files can be used beside a session that rests; a script or a program
+   * can only where no process of the session lives on.
+   */
+  isTaken(hasProcesses: boolean, ofSession: boolean): boolean {
+    if (!this.isSerial) return false
+    const keepsOut = this.#hasLastingProcesses && hasProcesses && !ofSession
+    const others = [...this.#activities.values()].filter(({ isResting }) => !isResting || keepsOut)
+    return hasProcesses ? others.length > 0 : others.some((other) => other.hasProcesses)
   }
 
   /** Ends scripts and programs; resolves when they have ended, or the channel has. */
@@ -172,8 +205,9 @@ export class Link implements ActivityOwner {
     if (this.#cancelling.has(activity)) return
     const frame = encodeFrame({ type: 'cancel', execution_id: activity.id })
     this.outbound.send(frame).catch(() => undefined)
-    const late = (): void => this.lose(`it did not end an activity within ${CANCEL_MS} ms`)
-    this.#cancelling.set(activity, setTimeout(late, CANCEL_MS))
+    const ms = this.#activities.get(activity.id)?.cancelMs ?? CANCEL_MS
+    const late = (): void => this.lose(`it did not end an activity within ${ms} ms`)
+    this.#cancelling.set(activity, setTimeout(late, ms))
   }
 
   /** Ends an activity that the sandbox does not know, or whose last frame came. */
@@ -291,12 +325,6 @@ export class Link implements ActivityOwner {
     for (const activity of open) activity.end({ lost: error })
     for (const listener of this.#onEnd) listener(error)
     this.#onEnd.clear()
-  }
-
-  /** True if an activity cannot be beside those that are under way. */
-  #isTaken(hasProcesses: boolean): boolean {
-    const others = [...this.#activities.values()]
-    return hasProcesses ? others.length > 0 : others.some((other) => other.hasProcesses)
   }
 
   #nextId(): string {

@@ -4,7 +4,7 @@ import { SandglassError } from '../errors/index.ts'
 export class Neighbours {
   readonly #areShared: boolean
   readonly #onLeft: () => void
-  readonly #present = new Set<{ readonly isPrivate: boolean }>()
+  readonly #present = new Set<Present>()
 
   /**
    * @param areShared true if each can read the memory of the others.
@@ -15,12 +15,17 @@ export class Neighbours {
     this.#onLeft = onLeft
   }
 
-  /** Adds one that begins. The caller calls the result at its end. @throws SandglassError `secrets_not_separate` */
-  enter(hasSecrets: boolean, shareSecrets: boolean): () => void {
-    const one = { isPrivate: hasSecrets && !shareSecrets }
-    if (this.#areShared && this.#present.size > 0) {
+  /**
+   * Adds one that begins. The caller calls the result at its end.
+   * @param group what is in the same one is no neighbour: the cells of a session and its branches.
+   * @throws SandglassError `secrets_not_separate`
+   */
+  enter(hasSecrets: boolean, shareSecrets: boolean, group?: object): () => void {
+    const one: Present = { isPrivate: hasSecrets && !shareSecrets, group }
+    const others = [...this.#present].filter((each) => group === undefined || each.group !== group)
+    if (this.#areShared && others.length > 0) {
       if (one.isPrivate) throw notSeparate('another activity of this workspace could read its secrets')
-      if ([...this.#present].some(({ isPrivate }) => isPrivate))
+      if (others.some(({ isPrivate }) => isPrivate))
         throw notSeparate('it could read the secrets of another activity of this workspace')
     }
     this.#present.add(one)
@@ -29,6 +34,11 @@ export class Neighbours {
       this.#onLeft()
     }
   }
+}
+
+interface Present {
+  readonly isPrivate: boolean
+  readonly group: object | undefined
 }
 
 function notSeparate(why: string): SandglassError {

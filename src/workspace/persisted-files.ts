@@ -202,7 +202,7 @@ export class PersistedFiles {
   #tick(): void {
     const isRunning = this.#link.running.length > 0
     // Files cannot be read beside an activity that must be alone.
-    if (this.#link.isSerial && isRunning) return
+    if (this.#link.isTaken(false, false)) return
     if (isRunning || this.#isDirty) this.changed()
   }
 

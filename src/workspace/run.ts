@@ -19,6 +19,8 @@ export interface RunFacts {
   readonly executionId?: string | undefined
   /** The longest line that it may send. */
   readonly maxOutputBytes: number
+  /** It is a cell. */
+  readonly ofSession: boolean
 }
 
 /**
@@ -29,7 +31,7 @@ export interface RunFacts {
 export function openRun(
   sandbox: Sandbox,
   link: Link,
-  { executionId, maxOutputBytes }: RunFacts,
+  { executionId, maxOutputBytes, ofSession }: RunFacts,
 ): {
   readonly sandbox: RunSandbox
   readonly executionId: string
@@ -39,6 +41,7 @@ export function openRun(
   const activity = link.open(lines, {
     window: FRAMES_WINDOW_BYTES,
     hasProcesses: true,
+    ofSession,
     ...(executionId === undefined ? {} : { id: executionId }),
   })
   lines.begin(activity)

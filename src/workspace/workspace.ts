@@ -7,6 +7,7 @@ import { claim, INSIDE, type Sandbox } from '../sandbox/index.ts'
 import { formatValue, refuseUnknown } from '../support/index.ts'
 import { beginSpan, type SpanAttributes, traceSpan } from '../telemetry/index.ts'
 import type { WorkspaceActivities } from './activities.ts'
+import type { Activity, ActivityEnd, ActivityHandler } from './activity.ts'
 import type { InputOptions, WorkspaceInput } from './add-input.ts'
 import { checkDirectory, checkPath } from './check-path.ts'
 import {
@@ -23,6 +24,7 @@ import { IdleClock } from './idle-clock.ts'
 import { Inputs } from './inputs.ts'
 import { Link } from './link.ts'
 import { type FileEntry, listFiles, type ListOptions, statFile } from './list-files.ts'
+import { Operation, type Question } from './operation.ts'
 import { Neighbours } from './neighbours.ts'
 import { PersistedFiles, type PersistOptions } from './persisted-files.ts'
 import type { Program } from './program.ts'
@@ -41,6 +43,8 @@ export interface RunWish {
   readonly hasSecrets: boolean
   readonly shareSecrets: boolean
   readonly maxOutputBytes: number
+  /** Of a cell: that of its session. */
+  readonly group?: object | undefined
   readonly signal?: AbortSignal | undefined
 }
 
@@ -53,6 +57,8 @@ export interface BorrowedSandbox {
 
 const MAX_GET_BYTES = 64 * 1024 * 1024
 const MOST_GET_BYTES = 2 ** 31
+/** A session ends behind the rollbacks of its branches, which the sandbox does one after the other. */
+const SESSION_CANCEL_MS = 4000
 
 /** A workspace over a sandbox that it owns. */
 export class ActivityWorkspace implements WorkspaceActivities {
@@ -97,10 +103,12 @@ export class ActivityWorkspace implements WorkspaceActivities {
         ? new IdleClock(undefined, () => undefined)
         : new IdleClock(idleTimeoutSec * 1000, () => void this.#close(idleError(idleTimeoutSec)))
     // A sandbox whose channel is lost cannot be used any more.
-    this.#link = new Link(sandbox, this.#idle, (error) => {
+    const onLost = (error: SandglassError): void => {
       void this.#persisted?.abandon(error)
       void this.#destroy()
-    })
+    }
+    // Without programs, there are no processes that scripts could leave either.
+    this.#link = new Link(sandbox, this.#idle, onLost, options.noPrograms === undefined)
     const changed = (): void => this.#persisted?.changed()
     const open = (): Link => this.#open()
     const execId = this.#execId
@@ -158,6 +166,11 @@ export class ActivityWorkspace implements WorkspaceActivities {
     return this.#sandbox.info.engine
   }
 
+  /** The memory limit of everything in it. */
+  get memoryBytes(): number {
+    return this.#sandbox.info.limits.memoryBytes
+  }
+
   /** Resolves when nothing of its sandbox runs any more. Never rejects. */
   get closed(): Promise<unknown> {
     return this.#sandbox.closed
@@ -175,19 +188,19 @@ export class ActivityWorkspace implements WorkspaceActivities {
 
   /** A sandbox for one script. Its files are there when this resolves. */
   async borrow(wish: RunWish): Promise<BorrowedSandbox> {
-    const { executionId, files, hasSecrets, shareSecrets, maxOutputBytes, signal } = wish
+    const { executionId, files, hasSecrets, shareSecrets, maxOutputBytes, group, signal } = wish
     const checked = files === undefined ? [] : await checkFilesInput(files)
     const syncing = this.#blockingSync()
     if (syncing !== undefined) await syncing
     const link = this.#open()
-    link.assertFree()
-    const leave = this.#neighbours.enter(hasSecrets, shareSecrets)
+    link.assertFree(group !== undefined)
+    const leave = this.#neighbours.enter(hasSecrets, shareSecrets, group)
     this.#isReserved = link.isSerial
     const attributes: SpanAttributes = { exec_id: this.#execId, cmd: 'python', cwd: '' }
     const end = beginSpan('workspace.run', attributes)
     try {
       await putFiles(link, checked, signal)
-      const run = openRun(this.#sandbox, link, { executionId, maxOutputBytes })
+      const run = openRun(this.#sandbox, link, { executionId, maxOutputBytes, ofSession: group !== undefined })
       attributes.execution_id = run.executionId
       const leaveAtEnd = (): void => {
         leave()
@@ -201,6 +214,34 @@ export class ActivityWorkspace implements WorkspaceActivities {
     } finally {
       this.#isReserved = false
     }
+  }
+
+  /**
+   * Begins a session. Between two cells nobody uses the workspace.
+   * @param group the same for it and its branches.
+   * @throws SandglassError as {@link Link.open} does; `secrets_not_separate`
+   */
+  beginSession(handler: ActivityHandler, group: object): Activity {
+    const link = this.#open()
+    const leave = this.#neighbours.enter(false, false, group)
+    const onEnd = (end: ActivityEnd): void => {
+      leave()
+      handler.onEnd(end)
+    }
+    try {
+      return link.open(
+        { onFrame: (frame, bytes) => handler.onFrame?.(frame, bytes), onEnd },
+        { isBackground: true, isResting: true, hasProcesses: true, cancelMs: SESSION_CANCEL_MS },
+      )
+    } catch (error) {
+      leave()
+      throw error
+    }
+  }
+
+  /** Asks a session for something that takes a moment. @throws SandglassError for a failure that the sandbox reports */
+  async ask(what: string, question: Question, id?: string): Promise<unknown> {
+    return (await new Operation(this.#open(), what, question, { id, ofSession: true }).awaitDone()).result
   }
 
   async exec(command: string, args: readonly string[] = [], options: ExecOptions = {}): Promise<ExecResult> {

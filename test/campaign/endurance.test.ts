@@ -1,10 +1,23 @@
+import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { createSandglass, memoryStore } from '../../src/index.ts'
+import { summarize } from '../../bench/measure.ts'
+import { firstProcessOf } from '../../campaigns/soak/local-remains.ts'
+import { createSandglass, memoryStore, type Session } from '../../src/index.ts'
+import { sandboxProcesses } from '../../src/engines/local/sandbox-processes.ts'
 import { requireLocalEngine } from '../support/local-engine.ts'
 import { heldMemory } from '../support/memory.ts'
 
 const { skip } = await requireLocalEngine()
 const MiB = 1024 * 1024
+/** A thousand take seconds. */
+const CELLS = Number(process.env['SANDGLASS_TEST_CELLS'] ?? 1000)
+/** In all, of which a session keeps the last 16 Mi, for tracebacks. */
+const SOURCE_CHARACTERS = 40 * MiB
+/** Tells the memory of the head of a session, in MiB, and the number and size of the sources of cells that it has. */
+const LOOK = `import linecache
+kept = [entry[0] for name, entry in linecache.cache.items() if name.startswith("<cell")]
+rss = int(open("/proc/self/statm").read().split()[1]) * 4096 / 2 ** 20
+[rss, len(kept), sum(kept)]`
 
 test.skipIf(skip)(
   'a thousand tasks, eight at a time, leave the memory of the host flat',
@@ -33,3 +46,75 @@ test.skipIf(skip)(
   },
   120_000,
 )
+
+test.skipIf(skip)(
+  'a session of a thousand cells is as quick and as large at its end as in its middle',
+  async () => {
+    await using sg = await createSandglass({ engine: 'local', poolSize: 0 })
+    await using session = await sg.session()
+    await session.run('n = 0')
+    const first = await runCells(session, CELLS / 2)
+    const middle = await holdingsOf(session)
+    const second = await runCells(session, CELLS / 2)
+    const end = await holdingsOf(session)
+    console.log(JSON.stringify({ cells: CELLS, first, middle, second, end }))
+    expect((await session.run('n')).value).toBe(CELLS)
+    expect(end.sources).toBeLessThan(CELLS / 2)
+    expect(end.characters).toBeLessThanOrEqual(16 * MiB)
+    expect({ descriptors: end.descriptors, processes: end.processes }).toEqual({
+      descriptors: middle.descriptors,
+      processes: middle.processes,
+    })
+    // The first half fills the store of sources.
+    expect(end.headMiB - middle.headMiB).toBeLessThan(4)
+    expect(end.brokerMiB - middle.brokerMiB).toBeLessThan(2)
+    expect(end.hostMiB - middle.hostMiB).toBeLessThan(4)
+    expect(second.p50).toBeLessThan(3 * first.p50)
+  },
+  600_000,
+)
+
+/** Runs cells one directly after the other. Returns how many milliseconds one took, in all and in each fifth. */
+async function runCells(session: Session, count: number): Promise<{ readonly p50: number; readonly fifths: number[] }> {
+  const source = `n += 1 # ${'x'.repeat(SOURCE_CHARACTERS / CELLS)}\nn`
+  const taken: number[] = []
+  for (let n = 0; n < count; n += 1) {
+    const start = performance.now()
+    const { state, error } = await session.run(source)
+    taken.push(performance.now() - start)
+    if (state !== 'kept' || error !== null) throw new Error(`cell ${n}: ${state}, ${error}`)
+  }
+  const fifth = count / 5
+  const fifths = Array.from({ length: 5 }, (_, n) => summarize(taken.slice(n * fifth, (n + 1) * fifth)).p50)
+  return { p50: summarize(taken).p50, fifths }
+}
+
+/** The holdings of a session in its head, its broker and its host. */
+interface Holdings {
+  readonly headMiB: number
+  /** Cells whose sources it has, and their characters. */
+  readonly sources: number
+  readonly characters: number
+  readonly brokerMiB: number
+  readonly descriptors: number
+  readonly processes: number
+  readonly hostMiB: number
+}
+
+async function holdingsOf(session: Session): Promise<Holdings> {
+  const { value, sandbox } = await session.run(LOOK)
+  // No copy is being made any more.
+  await session.variables()
+  const [headMiB = Number.NaN, sources = Number.NaN, characters = Number.NaN] = value as number[]
+  const broker = firstProcessOf(sandbox.id)
+  const pages = Number(readFileSync(`/proc/${broker}/statm`, 'utf8').split(' ')[1])
+  return {
+    headMiB,
+    sources,
+    characters,
+    brokerMiB: (pages * 4096) / MiB,
+    descriptors: readdirSync(`/proc/${broker}/fd`).length,
+    processes: sandboxProcesses().filter((one) => one.sandbox === sandbox.id).length,
+    hostMiB: heldMemory() / MiB,
+  }
+}

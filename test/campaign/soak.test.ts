@@ -28,7 +28,7 @@ describe.skipIf(skip)('a soak of the engine local', () => {
     expect({ problems, leaks, unexpected }).toEqual({ problems: [], leaks: [], unexpected: [] })
     expect(samples.length).toBeGreaterThan(1)
     expect(Object.values(runsByKind).every((count) => count >= 3)).toBe(true)
-    expect(Object.keys(runsByKind)).toHaveLength(34)
+    expect(Object.keys(runsByKind)).toHaveLength(41)
   }, 240_000)
 
   test('reports runs that leave a descriptor open', async () => {

@@ -28,8 +28,8 @@ describe.concurrent('docs/agents.md', () => {
     expect(printedBy(textOf(fences, 'ts'), files)).toBe(textOf(fences, 'text'))
   })
 
-  test.skipIf(skip)('Files: what the example prints', () => {
-    const fences = fencesOf(sections.get('Files') ?? '')
+  test.skipIf(skip).each(['Files', 'Variables that stay'])('%s: what the example prints', (heading) => {
+    const fences = fencesOf(sections.get(heading) ?? '')
     expect(printedBy(textOf(fences, 'ts'), {})).toBe(textOf(fences, 'text'))
   })
 

@@ -23,6 +23,10 @@ describe.skipIf(skip)('the packages of a sandbox', () => {
     {
       await using sg = await createSandglass({ engine: 'local', packages, poolSize: 1 })
       expect((await sg.report()).probes['packages']).toEqual(['doubles 1.0'])
+      const started =
+        'import subprocess, sys\nemit_result(subprocess.check_output([sys.executable, "-c", PROGRAM], text=True))'
+      const inputs = { PROGRAM: 'import doubles\nprint(doubles.double(2))' }
+      expect(await sg.run(started, { inputs })).toMatchObject({ error: null, finalData: '4\n' })
       const given = { model, policy: 'standard' } as const
       expect((await sg.solve('Twice 2', given)).finalData).toBe(4)
       await sg.solve('Twice 2', { model, maxRetries: 0 })

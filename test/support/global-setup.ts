@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
@@ -21,6 +21,7 @@ const SOMEBODY = 65_534
 export async function setup({ vitest }: TestProject): Promise<() => void> {
   removeAbandoned()
   const directory = mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`))
+  chmodSync(directory, 0o711) // tests start the command line as another user
   const remove = (): void => rmSync(directory, { recursive: true, force: true })
   process.env['SANDGLASS_TEST_RUN'] = directory
   // Tests start the command line and small hosts a hundred times: Node caches their compiled code.

@@ -32,6 +32,22 @@ export function textOf(fences: readonly Fence[], language: string): string {
 }
 
 /**
+ * A program of a page in which each comment that is a value (`s.value // 3`) is a claim: it ends with an error where the expression has
+ * another value. Other comments stay.
+ */
+export function withClaims(program: string): { readonly program: string; readonly claims: number } {
+  let claims = 0
+  const checked = program.replaceAll(
+    /^(;?)(\S.*?) \/\/ ((?:['"[{\d]|true$|false$|null$).*)$/gm,
+    (_, start: string, actual: string, claim: string) => {
+      claims += 1
+      return `${start === '' ? ';' : start}checkClaim(${actual}, ${claim})`
+    },
+  )
+  return { program: `import { deepStrictEqual as checkClaim } from 'node:assert/strict'\n${checked}`, claims }
+}
+
+/**
  * Runs a program of a page and returns its output. It finds packages as a user's program would.
  * @param files further files in its directory, by name.
  */

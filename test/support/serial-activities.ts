@@ -4,6 +4,7 @@ import { z } from 'zod'
 import type { Workspace } from '../../src/options/index.ts'
 import type { Sandglass } from '../../src/sandglass.ts'
 import { defineTool } from '../../src/tools/index.ts'
+import { eventually } from './eventually.ts'
 
 /** A program that says how many processes the sandbox has beside broker, zygote and itself. */
 const OTHERS = ['sh', ['-c', 'cd /proc; set -- [0-9]*; echo $(($# - 3))']] as const
@@ -16,6 +17,9 @@ for _ in range(3):
         if os.fork(): os._exit(0)
         os.execlp('sleep', 'sleep', '1000')
 `
+
+/** Why its sessions have no checkpoints. */
+const WHY_NONE = 'this sandbox has no checkpoints: its kernel cannot end what a cell started and nothing else'
 
 /** Tests of a workspace whose scripts and programs run one at a time. */
 export function testSerialActivities(at: { readonly sg: Sandglass; readonly ws: Workspace }): void {
@@ -125,6 +129,95 @@ export function testSerialActivities(at: { readonly sg: Sandglass; readonly ws: 
     const noTool = defineTool({ name: 'no', description: 'No.', input: z.object({}), execute: () => null })
     const overSocket = ws.run('', { tools: [noTool], toolTransport: 'websocket' })
     await expect(overSocket).rejects.toMatchObject({ ...refused, code: 'websocket_unreachable' })
+  })
+
+  test('a session runs its cells one after the other, and what they leave lives until it is closed', async () => {
+    const { ws } = at
+    await using session = await ws.session()
+    const first = await session.run('import subprocess\nx = [1]\np = subprocess.Popen(["sleep", "1000"])')
+    const noCopies = {
+      grade: 'none',
+      lacks: [WHY_NONE],
+    }
+    expect(first).toMatchObject({ error: null, state: 'kept', checkpoint: noCopies })
+    const secrets = { KEY: 'sesame-open-and-nothing-else' }
+    const script = 'import os\nopen("out.txt", "w").write(open("in.txt").read())\nlen(os.environ["KEY"])'
+    const second = await session.run(script, { secrets, files: { 'in.txt': 'given' }, collect: ['out.txt'] })
+    expect([second.error, second.value, second.files.length]).toEqual([null, 28, 1])
+    expect((await session.run('"KEY" in os.environ, p.poll(), x')).value).toEqual([false, null, [1]])
+    expect(await session.complete('x.app')).toEqual(['append'])
+    await session.close()
+    expect((await ws.exec(...OTHERS)).stdout).toBe('0\n')
+  })
+
+  test('beside a session, files can be used between two cells, and nothing else begins', async () => {
+    const { ws } = at
+    await using session = await ws.session()
+    await ws.put({ 'beside.txt': 'put' })
+    await session.run('open("made.txt", "w").write(open("beside.txt").read() + " and read")')
+    expect(Buffer.from(await ws.get('made.txt')).toString()).toBe('put and read')
+    const busy = { code: 'sandbox_busy', message: expect.stringContaining('docker without gVisor') as string }
+    for (const begin of [() => ws.exec('true'), () => ws.run('pass'), () => ws.session()])
+      await expect(begin()).rejects.toMatchObject(busy)
+    const beside: unknown[] = []
+    const cell = await session.run('emit_log("begun")\nwhile True: pass', {
+      onLog: async () => {
+        beside.push(await ws.put({ 'late.txt': 'x' }).catch((error: unknown) => error))
+        await session.interrupt()
+      },
+    })
+    expect([cell.status, cell.state]).toEqual(['interrupted', 'kept'])
+    expect(beside).toEqual([expect.objectContaining(busy)])
+    expect((await session.run('import os; os.path.exists("late.txt")')).value).toBe(false)
+  })
+
+  test.for([
+    ['a timeout', 'while True: pass', 'timed-out'],
+    ['a segmentation fault', 'import ctypes; ctypes.string_at(0)', 'crashed'],
+    ['the end of its process', 'import os; os._exit(0)', 'crashed'],
+  ] as const)(
+    'a session is lost by %s, with all that it started, and the workspace goes on',
+    async ([, cell, status]) => {
+      const { ws } = at
+      await using session = await ws.session()
+      await session.run('import subprocess; p = subprocess.Popen(["sleep", "1000"], start_new_session=True)')
+      const lost = await session.run(cell, { timeoutSec: status === 'timed-out' ? 0.5 : 30 })
+      expect([lost.status, lost.state]).toEqual([status, 'lost'])
+      const message = expect.stringContaining(WHY_NONE) as string
+      await expect(session.run('1')).rejects.toMatchObject({ code: 'session_lost', message })
+      expect((await ws.exec(...OTHERS)).stdout).toBe('0\n')
+    },
+  )
+
+  test('a session whose process ends between two cells is lost', async () => {
+    const { ws } = at
+    await using session = await ws.session()
+    await session.run('import os, threading\nthreading.Timer(0.05, os._exit, [3]).start()')
+    const problem = await eventually(
+      () =>
+        session.variables().then(
+          () => 'it still answers',
+          ({ message }: Error) => (message.includes('its process ended between two cells') ? undefined : message),
+        ),
+      5000,
+    )
+    expect(problem).toBeUndefined()
+    await expect(session.run('1')).rejects.toMatchObject({ code: 'session_lost' })
+  })
+
+  test('the next cell notices the end of a process whose sockets a copy of it still holds', async () => {
+    const { ws } = at
+    await using session = await ws.session()
+    const leave = 'if os.fork() == 0: time.sleep(1000)\nthreading.Timer(0.05, os._exit, [3]).start()'
+    expect(await session.run(`import os, threading, time\n${leave}`)).toMatchObject({ error: null, state: 'kept' })
+    const ends: unknown[] = []
+    const problem = await eventually(async () => {
+      const { status, state } = await session.run('1', { timeoutSec: 20 })
+      ends.push([status, state])
+      return state === 'lost' ? undefined : state
+    }, 5000)
+    expect([problem, ends.at(-1)]).toEqual([undefined, ['crashed', 'lost']])
+    expect((await ws.exec(...OTHERS)).stdout).toBe('0\n')
   })
 
   test('an activity is aborted, with all that it started, and the next one runs', async () => {

@@ -1,4 +1,7 @@
 import { createHash } from 'node:crypto'
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { Store } from '../../src/stores/index.ts'
 
@@ -30,6 +33,38 @@ export function describeStore(open: () => Store | Promise<Store>): void {
     expect(await textOf(store, 'a', pieced.sha256)).toBe('hello!')
     const empty = await store.put('a', new Uint8Array())
     expect(await textOf(store, 'a', empty.sha256)).toBe('')
+    await store.close()
+  })
+
+  test('a file of the host is stored as it is, and refused if it is none or changes meanwhile', async () => {
+    const store = await open()
+    const directory = mkdtempSync(join(tmpdir(), 'store-source-'))
+    try {
+      const path = join(directory, 'file')
+      for (const content of [Buffer.alloc(0), Buffer.from('hello'), Buffer.alloc(3 * 1024 ** 2 + 7, 'some content')]) {
+        writeFileSync(path, content)
+        const sha256 = createHash('sha256').update(content).digest('hex')
+        expect(await store.put('a', { path })).toEqual({ sha256, size: content.length })
+        expect((await bytesOf(store, 'a', sha256)).equals(content)).toBe(true)
+      }
+      await expect(store.put('a', { path }, { maxBytes: 3 * 1024 ** 2 })).rejects.toMatchObject({ code: 'too_large' })
+      for (const none of [directory, join(directory, 'none'), '/dev/null'])
+        await expect(store.put('a', { path: none })).rejects.toMatchObject({
+          code: 'invalid_request',
+          message: expect.stringContaining(none) as string,
+        })
+      let isOver = false
+      const change = (): void => {
+        if (isOver) return
+        appendFileSync(path, 'more')
+        setImmediate(change)
+      }
+      change()
+      await expect(store.put('a', { path })).rejects.toMatchObject({ code: 'invalid_request' })
+      isOver = true
+    } finally {
+      rmSync(directory, { recursive: true })
+    }
     await store.close()
   })
 

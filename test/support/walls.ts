@@ -13,8 +13,8 @@ export const CONFORMANCE: Readonly<Record<TestedEngineName, CaseSelection | unde
   local: undefined,
   docker: { walls: ['engine', 'channel', 'kernel'], sampleEvery: 8 },
   gvisor: { walls: ['channel', 'kernel'], sampleEvery: 8 },
-  pyodide: { walls: ['engine', 'channel', 'broker', 'webassembly'], sampleEvery: 6 },
-  'pyodide-box': { walls: ['engine'], sampleEvery: 8 },
+  pyodide: { walls: ['engine', 'channel', 'broker', 'webassembly'], sampleEvery: 12 },
+  'pyodide-box': { walls: ['engine'], sampleEvery: 16 },
 }
 
 /** The engines that the suites run on, in the order of the table above. */

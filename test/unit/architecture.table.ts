@@ -31,6 +31,7 @@ const WORKING = [
   'outcomes',
   'executor',
   'workspace',
+  'session',
   'environments',
   'stores',
   'persistence',
@@ -99,6 +100,12 @@ export const ROOMS: readonly Room[] = [
     path: 'src/workspace/',
     mayImport: [...FOUNDATION, 'protocol', 'sandbox', 'redaction', 'executor', 'telemetry', 'persistence'],
     packages: [],
+  },
+  {
+    name: 'session',
+    path: 'src/session/',
+    mayImport: [...FOUNDATION, 'protocol', 'executor', 'workspace'],
+    packages: ['zod'],
   },
   { name: 'stores', path: 'src/stores/', mayImport: FOUNDATION, packages: ['aws4fetch'] },
   {
@@ -220,6 +227,12 @@ export const ROOMS: readonly Room[] = [
     packages: [],
   },
   {
+    name: 'sessions',
+    path: 'src/sessions.ts',
+    mayImport: ['errors', 'support', 'redaction', 'executor', 'options', 'session', 'workspaces'],
+    packages: [],
+  },
+  {
     name: 'script-runner',
     path: 'src/script-runner.ts',
     mayImport: [
@@ -233,6 +246,7 @@ export const ROOMS: readonly Room[] = [
       'dependencies',
       'finish-environment',
       'run-spec',
+      'sessions',
       'started-run',
       'typed-result',
       'warm-sandboxes',
@@ -245,6 +259,8 @@ export const ROOMS: readonly Room[] = [
     name: 'task-host',
     path: 'src/task-host.ts',
     mayImport: [
+      'errors',
+      'support',
       'sandbox',
       'tools',
       'executor',
@@ -276,10 +292,16 @@ export const ROOMS: readonly Room[] = [
     packages: [],
   },
   {
+    name: 'agent-tool',
+    path: 'src/agent-tool.ts',
+    mayImport: ['support', 'tools', 'executor', 'options', 'reviewed-runs', 'script-runner'],
+    packages: [],
+  },
+  {
     name: 'sandglass',
     path: 'src/sandglass.ts',
     mayImport: [
-      'reviewed-runs',
+      'agent-tool',
       'support',
       'sandbox',
       'pool',

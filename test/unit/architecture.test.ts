@@ -50,14 +50,14 @@ test('the package root exports each type that a signature of workspaces names', 
 })
 
 // Types that signatures name are among them: without a name, a caller cannot write a function around a method.
-test('the package root exports at most 195 names', () => {
+test('the package root exports at most 210 names', () => {
   const source = readFileSync(join(root, 'src/index.ts'), 'utf8')
   const names = [...source.matchAll(/\{([^}]*)\}/g)].flatMap(([, list = '']) =>
     list.split(',').map((name) => name.trim()),
   )
   const exported = new Set(names.filter((name) => name !== ''))
   expect(exported.size).toBeGreaterThan(100)
-  expect(exported.size).toBeLessThanOrEqual(195)
+  expect(exported.size).toBeLessThanOrEqual(210)
 })
 
 test('a type of a signature counts wherever it stands, but not what only code names', () => {

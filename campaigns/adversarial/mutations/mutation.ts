@@ -55,6 +55,10 @@ export type Suite =
   | 'code-agent'
   | 'code-agent-restart'
   | 'store-processes'
+  | 'hostile-displays'
+  | 'session-cells'
+  | 'session-rollback'
+  | 'session-checkpoints'
 
 /** The files of the suites. */
 export const SUITES: Readonly<Record<Suite, string>> = {
@@ -79,6 +83,10 @@ export const SUITES: Readonly<Record<Suite, string>> = {
   store: 'test/unit/stores/directory.test.ts',
   'store-order': 'test/unit/stores/sync-order.slow.test.ts',
   'store-processes': 'test/unit/stores/two-processes.slow.test.ts',
+  'hostile-displays': 'test/sandbox/hostile-displays.test.ts',
+  'session-cells': 'test/sandbox/session/cells.test.ts',
+  'session-rollback': 'test/sandbox/session/rollback.test.ts',
+  'session-checkpoints': 'test/sandbox/session/checkpoints.test.ts',
 }
 
 /** The control tests, which must pass in every mutated tree: a copy in which nothing runs proves nothing. */

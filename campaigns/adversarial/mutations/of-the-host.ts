@@ -54,8 +54,8 @@ export const HOST_MUTATIONS: readonly Mutation[] = [
     patches: [
       {
         file: 'src/stores/content.ts',
-        from: '  if ((await digest.end()) !== sha256) throw damaged(sha256, store)\n',
-        to: '  await digest.end()\n',
+        from: '  if ((await hashed.end()) !== sha256) throw damaged(sha256, store)\n',
+        to: '  await hashed.end()\n',
       },
     ],
     selected: [{ suite: 'store', titles: ['content that was changed behind the store'] }],
@@ -239,6 +239,31 @@ export const HOST_MUTATIONS: readonly Mutation[] = [
       },
     ],
     selected: [{ suite: 'websocket', titles: ['another activity that tries every port without the token'] }],
+    quick: [],
+  },
+  {
+    name: 'bounds-of-displays',
+    defence: 'a run shows a bounded number of displays, of a bounded size',
+    instead: 'the broker passes all of them on',
+    doubled: 'the host takes a harness that sends more for lost',
+    patches: [
+      {
+        file: `${HARNESS}/broker/displays.py`,
+        from: '        if too_many or size > MAX_DISPLAY_BYTES + _HEAD_BYTES:\n',
+        to: '        if False:\n',
+      },
+      {
+        file: 'src/executor/run-displays.ts',
+        from: 'if (this.all.length >= CAPS.displays) throw',
+        to: 'if (this.all.length < 0) throw',
+      },
+      {
+        file: 'src/executor/run-displays.ts',
+        from: 'if (this.#wireBytes > CAPS.displaysBytes) {',
+        to: 'if (this.#wireBytes < 0) {',
+      },
+    ],
+    selected: [{ suite: 'hostile-displays', titles: ['are bounded, and count for nothing else'] }],
     quick: [],
   },
 ]

@@ -39,7 +39,7 @@ interface Report {
 const TRIAL_MS = 15 * 60_000
 
 /** The projects of the suites. */
-const PROJECTS = ['waiting', 'unit', 'library', 'sandbox', 'campaign'].map((name) => `--project=${name}`)
+const PROJECTS = ['waiting', 'unit', 'library', 'sandbox', 'slow', 'campaign'].map((name) => `--project=${name}`)
 
 /** Runs the selected tests in a copy, on the engine `local`. */
 export async function tryOut(copy: Copy, selections: readonly TestSelection[], signal?: AbortSignal): Promise<Trial> {

@@ -12,6 +12,8 @@ export const LOST_MS = 5000
 export const DAEMON_LOST_MS = 10_000
 /** Time until all processes of a killed host are gone: campaigns/adversarial/suites/host-death.ts. */
 export const HOST_DEATH_MS = 1000
+/** The same for a container of eight sessions with 40 checkpoints. */
+export const DOCKER_DEATH_MS = 5000
 /** The same for instances of Pyodide: test/sandbox/engines/pyodide/host-death.test.ts. */
 export const PYODIDE_DEATH_MS = 5000
 

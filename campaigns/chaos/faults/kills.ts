@@ -1,9 +1,21 @@
 import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { FaultKind, FaultContext } from '../fault.ts'
 import { docker } from '../../../test/support/containers.ts'
 import { processOf } from '../../../test/support/processes.ts'
+import { SESSIONS, sessionProcesses } from '../sessions.ts'
 import { type Roles, rolesIn } from '../site.ts'
-import { COMPLETED, GRACE_MS, HOST_DEATH_MS, HOST_GONE, LONG_SEC, LOST, LOST_MS, PYODIDE_DEATH_MS } from './bounds.ts'
+import {
+  COMPLETED,
+  DOCKER_DEATH_MS,
+  GRACE_MS,
+  HOST_DEATH_MS,
+  HOST_GONE,
+  LONG_SEC,
+  LOST,
+  LOST_MS,
+  PYODIDE_DEATH_MS,
+} from './bounds.ts'
 
 const ENDLESS = { workSec: 600, deadlineSec: 60 }
 
@@ -95,6 +107,55 @@ export const KILLS: readonly FaultKind[] = [
     strike: (context) => kill(context, ({ all }) => keeperIn(all)),
   },
   {
+    ...hostKilled,
+    target: 'host of eight sessions',
+    script: 'sessions',
+    engines: ['local'],
+    boundMs: HOST_DEATH_MS,
+    boundWhy: 'as for a host of scripts',
+  },
+  {
+    ...hostKilled,
+    target: 'host of eight sessions',
+    script: 'sessions',
+    engines: ['docker'],
+    boundMs: DOCKER_DEATH_MS,
+    boundWhy: 'test/sandbox/session/faults.test.ts',
+  },
+  {
+    // Heads, copies and checkpoints: a session goes back to a copy, or is lost; the others never notice.
+    fault: 'kill -9',
+    target: 'processes of sessions',
+    engines: ['local', 'docker'],
+    workSec: 4,
+    deadlineSec: LONG_SEC,
+    script: 'sessions',
+    victim: [/^completed: [4-8] good$/],
+    others: COMPLETED,
+    boundMs: LONG_SEC * 1000 + GRACE_MS,
+    boundWhy: 'as for a deadline of 20 s + 1 s',
+    strike: killSessionProcesses,
+  },
+  {
+    fault: 'kill -9',
+    target: 'keeper of a session',
+    engines: ['local', 'docker'],
+    workSec: 4,
+    deadlineSec: LONG_SEC,
+    script: 'sessions',
+    victim: [/^completed: 7 good$/],
+    others: COMPLETED,
+    boundMs: LONG_SEC * 1000 + GRACE_MS,
+    boundWhy: 'as for a deadline of 20 s + 1 s',
+    strike: (context) =>
+      kill(context, ({ all }) => {
+        const own = sessionProcesses(all)
+        // The parent of a copy that is being made is a head.
+        const keepers = own.flatMap((pid) => processOf(pid)?.parent ?? []).filter((pid) => !own.includes(pid))
+        return context.random.pick(keepers)
+      }),
+  },
+  {
     fault: 'kill -9',
     target: 'instance',
     engines: ['pyodide'],
@@ -130,6 +191,24 @@ export const KILLS: readonly FaultKind[] = [
     strike: (context) => runDocker(context, 'rm', '--force'),
   },
 ]
+
+/** Kills some at once, and after a moment some of those that are there then. */
+async function killSessionProcesses({ site, victim, random }: FaultContext): Promise<() => void> {
+  for (const moment of [0, random.below(300)]) {
+    await sleep(moment)
+    const all = rolesIn(site.engine.processesOf(victim)).all
+    for (const pid of random.shuffled(sessionProcesses(all)).slice(0, SESSIONS / 4)) killOne(pid)
+  }
+  return () => {}
+}
+
+function killOne(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // A copy that was replaced has ended by itself.
+  }
+}
 
 function kill({ site, victim }: FaultContext, which: (roles: Roles) => number | undefined): () => void {
   const pid = which(rolesIn(site.engine.processesOf(victim)))

@@ -15,6 +15,8 @@ import type { CaseMaker, FuzzCase } from '../fuzz-case.ts'
 import { Hang } from '../hang.ts'
 import { checkStatus } from '../host/result-check.ts'
 import { mutatedStream } from '../lines.ts'
+import type { Sandglass } from '../../../src/sandglass.ts'
+import { cellCase } from './cell-case.ts'
 import { cut } from '../mutate-bytes.ts'
 import type { Random } from '../../../test/support/random.ts'
 
@@ -25,8 +27,11 @@ const LAST_LINE = Buffer.from('\n{"type":"ping","nonce":"fuzz-end"}\n')
 const double = defineTool({ name: 'double', description: 'Twice.', input: { type: 'object' }, execute: () => 42 })
 
 /** Cases against a real broker in a real sandbox of an engine. */
-export function sandboxCases(engine: SandboxEngine): CaseMaker {
-  return (random) => (random.oneIn(2) ? channelCase(engine, random) : scriptCase(engine, random))
+export function sandboxCases(engine: SandboxEngine, sg: Sandglass): CaseMaker {
+  return (random) => {
+    if (random.oneIn(3)) return cellCase(sg, random)
+    return random.oneIn(2) ? channelCase(engine, random) : scriptCase(engine, random)
+  }
 }
 
 /** Garbage on the channel is answered, or ends the sandbox with one line: no traceback and no hang. */

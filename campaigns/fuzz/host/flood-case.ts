@@ -1,5 +1,6 @@
 import { ok, strictEqual } from 'node:assert/strict'
 import { ScriptExecutor } from '../../../src/executor/index.ts'
+import { CAPS } from '../../../src/protocol/index.ts'
 import { replayChannel } from '../../../src/testing/index.ts'
 import { FOREIGN_ID, HARNESS_CORPUS, OWN_ID } from '../corpus.ts'
 import type { FuzzCase } from '../fuzz-case.ts'
@@ -7,8 +8,8 @@ import { mutatedLine } from '../lines.ts'
 import type { Random } from '../../../test/support/random.ts'
 
 const KiB = 1024
-/** The bytes that the host reads beyond `maxOutputBytes`: its allowance for the harness's final error, and the longest line. */
-const BEYOND_BYTES = 64 * KiB + (512 + 64) * KiB
+/** The bytes that the host reads beyond `maxOutputBytes`: its allowance for the harness's final error, and the longest line, a display. */
+const BEYOND_BYTES = 64 * KiB + CAPS.displayBytes + 64 * KiB
 /** The size of the whole flood; a host that reads all of it has no limit. */
 const FLOOD_BYTES = 64 * KiB * KiB
 

@@ -16,6 +16,7 @@ const STATUSES: Readonly<Record<ExecutionStatus, readonly (ErrorKind | null)[]>>
   'memory-limit': ['oom'],
   'sandbox-lost': ['infrastructure'],
   cancelled: ['cancelled'],
+  interrupted: ['cancelled'],
 }
 
 /**

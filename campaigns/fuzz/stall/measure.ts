@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { threadMsAtRest } from '../../../test/support/measure-best.ts'
 import { watchStalls } from '../../../test/support/stall.ts'
 import type { EntryPoint } from './entry-point.ts'
 
@@ -67,14 +68,14 @@ async function costOf({ prepare }: EntryPoint, size: number, repetitions: number
     const before = startPeak()
     const longestStall = watchStalls(RESOLUTION_MS)
     const started = performance.now()
-    const cpu = process.threadCpuUsage()
+    const spentBefore = await threadMsAtRest()
     const outcome = outcomeOf(await prepared.act())
-    const { user, system } = process.threadCpuUsage(cpu)
+    const cpuMs = (await threadMsAtRest()) - spentBefore
     spentMs += performance.now() - started
     await sleep(TICK_MS) // a stall shows when the next timer is late
     const cost: Cost = {
       size,
-      cpuMs: (user + system) / 1000,
+      cpuMs,
       stallMs: longestStall(),
       outcome,
       grownBytes: memoryOf('VmHWM') - before,

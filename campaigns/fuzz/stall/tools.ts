@@ -192,7 +192,8 @@ const SERVER_ENTRY_POINTS: readonly EntryPoint[] = [
     sizes: [1, 4, 12],
     limitBytes: ANSWERS_OF_TOOLS,
     prepare: (size) => {
-      const answer = NEARLY_SECRET.repeat((size * MiB) / NEARLY_SECRET.length)
+      // In one piece: V8 would join the parts of a repeated text when it is read first.
+      const answer = Buffer.alloc(size * MiB, NEARLY_SECRET).toString('latin1')
       const big = defineTool({
         name: 'ask',
         description: 'A lot.',

@@ -22,6 +22,7 @@ from .traffic import Traffic
 from .watcher import Watcher
 
 MAX_WAIT_MS = 3_600_000  # poll takes no number above 2**31; after an early return the loop waits again
+SETS_UP = ("preamble", "tools", "tool_sources")  # fields of a request that can fail before the script runs
 MAX_CHECKS = 200  # by one process; a new process frees the memory that the interpreter keeps
 
 IDLE, FORKING, RUNNING, ENDING, RESETTING = "idle", "forking", "running", "ending", "resetting"
@@ -33,6 +34,7 @@ class Broker:
     def __init__(self, config, channel_in, outbox, zygote):
         self._config = config
         self._checks = config.get("checker", False)
+        self._loads = bool(config["tools"] or config["preload"])  # each run loads a part of it itself
         self._zygote = zygote
         self._watcher = Watcher()
         self._channel = Channel(channel_in, outbox, self._watcher, self._on_line)
@@ -178,7 +180,8 @@ class Broker:
         self._uses += 1
         self._sandbox.reaper.forget()
         harness_pids = (os.getpid(), self._zygote.pid)
-        self._run = run = Run(frame, self._spare, time.monotonic(), self._channel.outbox, harness_pids)
+        is_set_up = not self._loads and not any(frame.get(name) for name in SETS_UP)
+        self._run = run = Run(frame, self._spare, time.monotonic(), self._channel.outbox, harness_pids, is_set_up=is_set_up)
         run.use = self._uses
         run.memory_kills_before = self._sandbox.memory_kills.count()
         self._spare = None

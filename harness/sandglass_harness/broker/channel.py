@@ -9,6 +9,7 @@ from collections import deque
 from ..caps import MAX_REQUEST_LINE_BYTES
 from ..wire import encode
 
+READ_BYTES = 1 << 16  # a larger buffer would be a mapping of its own, made and unmapped for each request
 FLUSH_SEC = 5  # time for the host to read the last frames
 
 
@@ -32,6 +33,11 @@ class LineBuffer:
             self._parts.append(rest)
             self.held += len(rest)
         return lines
+
+    def starts_with(self, head):
+        """True if the unfinished line starts with these bytes."""
+        first = self._parts[0] if self._parts else b""
+        return (first if len(first) >= len(head) else b"".join(self._parts[: len(head)])).startswith(head)
 
 
 class Outbox:
@@ -112,7 +118,7 @@ class Channel:
 
     def _on_readable(self, _event):
         try:
-            data = os.read(self.fd, 1 << 20)
+            data = os.read(self.fd, READ_BYTES)
         except BlockingIOError:
             return
         if not data:

@@ -29,15 +29,23 @@ def snapshot(pids):
 
 def status_field(pid, name):
     """Returns the value of a line of /proc/PID/status, or None."""
+    return status_fields(pid, (name,))[0]
+
+
+def status_fields(pid, names):
+    """Returns the values of lines of /proc/PID/status, None for a missing line."""
     try:
-        with open(f"/proc/{pid}/status") as file:
-            for line in file:
-                key, _, value = line.partition(":")
-                if key == name:
-                    return value.strip()
+        with open(f"/proc/{pid}/status", "rb") as file:
+            text = b"\n" + file.read()  # searched, not split: a broker reads it after every cell
     except OSError:
-        pass
-    return None
+        return [None for _ in names]
+    return [_line_of(text, name) for name in names]
+
+
+def _line_of(text, name):
+    head = b"\n%s:" % name.encode()
+    at = text.find(head)
+    return None if at < 0 else text[at + len(head) : text.find(b"\n", at + 1)].strip().decode(errors="replace")
 
 
 def self_check(zygote_pid, writable_roots, leaked_fds):

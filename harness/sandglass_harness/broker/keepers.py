@@ -55,6 +55,10 @@ class LoneSpare(ActivitySpare):
         self._reaper.kill_group(self.pid)
         self._zygote.ask_to_kill(at_once=False)
 
+    def is_gone(self):
+        """False: the end of the zygote ends the sandbox."""
+        return False
+
     def has_answered(self):
         """True if the zygote's answer, or its end, waits to be read."""
         return _is_readable(self._zygote.socket)
@@ -106,6 +110,31 @@ class KeptSpare(ActivitySpare):
         except OSError:
             return None
         return ANSWER.unpack(answer) if len(answer) == ANSWER.size else None
+
+    def ask_to_end_others(self, order):
+        """Has the keeper kill some of its processes, as the order says. Raises OSError when it is gone."""
+        self.control.send(b"R" + order)
+
+    def is_gone(self):
+        """True if the keeper has ended, and everything that it answered was read."""
+        try:
+            return not self.control.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+    def read_ended(self):
+        """Returns the answer to such an order: the status of the old first process, whether only the kept processes are left, and the names
+        of other ended processes. None when the keeper is gone."""
+        try:
+            answer = self.control.recv(1 << 14)
+        except OSError:
+            return None
+        if len(answer) < ANSWER.size:
+            return None
+        names = answer[ANSWER.size :].split(b"\0") if len(answer) > ANSWER.size else []
+        return (*ANSWER.unpack_from(answer), [name.decode(errors="replace") for name in names])
 
     def has_answered(self):
         """True if an answer of the keeper, or its end, waits to be read."""

@@ -6,9 +6,10 @@ import sys
 
 from ..caps import MAX_PAYLOAD_BYTES, MAX_REQUEST_LINE_BYTES
 from ..wire import encode
-from .channel import Channel, Outbox
+from .channel import READ_BYTES, Channel, Outbox
 
 HEAD = b'{"payload":'
+MANY_BYTES = 1 << 20  # read at once while the host sends much
 FRAMES_AT_ONCE = 64  # in one write
 
 
@@ -102,6 +103,7 @@ class WorkspaceChannel(Channel):
     def __init__(self, fd, outbox, watcher, on_frame, opener=None):
         super().__init__(fd, outbox, watcher, on_frame)
         self._frames = FrameBuffer()
+        self._read_bytes = READ_BYTES
         self._opener = opener
 
     def watch(self):
@@ -121,9 +123,10 @@ class WorkspaceChannel(Channel):
 
     def _on_readable(self, _event):
         try:
-            data = os.read(self.fd, 1 << 20)
+            data = os.read(self.fd, self._read_bytes)
         except BlockingIOError:
             return
+        self._read_bytes = MANY_BYTES if len(data) >= READ_BYTES else READ_BYTES
         if not data:
             os._exit(0)  # the host is gone: PID 1 takes everything with it
         try:

@@ -12,12 +12,15 @@ from ..caps import (
     MAX_ARG_BYTES,
     MAX_CALL_ID,
     MAX_CHECK_BYTES,
+    MAX_DISPLAY_BYTES,
     MAX_ERROR_MESSAGE,
     MAX_IMPORT,
     MAX_IMPORTS,
     MAX_NULL_PATHS,
     MAX_PATH,
     MAX_LABEL,
+    MAX_LACK,
+    MAX_LACKS,
     MAX_LEVEL,
     MAX_TEXT_PER_FRAME,
     MAX_TOOL_NAME,
@@ -26,16 +29,21 @@ from ..caps import (
     SCRIPT_ERROR_KINDS,
     SMALL_READ_BYTES,
 )
-from ..text import cut
+from ..text import cut, cut_head
 from ..wire import decode, encode
 from .channel import LineBuffer
 from .clock import Clock
+from .displays import Displays
 from .ending import ending_of
+from .lock_wait import NOTE, LockWait
 from .processes import EndLook
 from .processor_time import ProcessorTime
 from .to_child import ToChild
 
 _SETUP_OVER = b'{"type":"setup_over"}'  # as the script's process writes it
+_DISPLAY_HEAD = b'{"type":"display",'
+READ_SIZE = 65536
+MAX_WAITING_READS = 16
 ANSWER_HEAD = b'{"type":"tool_result",'
 
 
@@ -57,20 +65,25 @@ class OutputStream:
 class Run:
     """State of one run from `execute` to `script_done`."""
 
-    def __init__(self, request, spare, started, outbox, harness_pids=(), keeper=None):
+    def __init__(self, request, spare, started, outbox, harness_pids=(), keeper=None, is_set_up=False):
         self.id = request["execution_id"]
         self.request = request
         self.spare = spare
         self.started = started
-        self.clock = self._make_clock(harness_pids, keeper) if request.get("tools") else Clock(started, request["timeout_sec"])
+        self._wait = LockWait(spare)
+        self.clock = self._make_clock(harness_pids, keeper)
         self.stop_parsing_at = None  # None: at the kill
         self.look = EndLook(spare, started)
         self.max_output = request["max_output_bytes"]
         self.timeout_text = f"{request['timeout_sec']:g}"
         self.ended_at = started
         self.killed_for = None  # the first cause for which the broker ended it
-        self.is_set_up = False  # the script may run from now on
+        self.is_set_up = is_set_up  # the script may run from now on; its process announces it, unless nothing comes before
+        self._announces_script = not is_set_up
         self.finished = False  # the runtime finished normally
+        self.checkpoint = None  # of a cell: what a checkpoint of its state would hold, as its process says
+        self.interrupted = False  # True if the host asked for it
+        self._missed_interrupt = False  # its process had a signal before it could take it
         self.imported = []  # modules that it loaded, as the script's process says
         self.reported_error = self.reported_timeout = False
         self.status = None  # of the script's process, as wait(2) gives it
@@ -90,17 +103,26 @@ class Run:
         self.streams = [OutputStream("stdout", spare.out_fd), OutputStream("stderr", spare.err_fd)]
         self._lines = LineBuffer()
         self._outbox = outbox
+        self.displays = Displays()
         self._max_line = max(self.max_output, MAX_ARG_BYTES + CALL_HEAD_BYTES if request.get("tools") else 0)
 
     def _make_clock(self, harness_pids, keeper):
         asked = self.request
+        if not asked.get("tools"):
+            return Clock(self.started, asked["timeout_sec"], look=self._wait.look)
         processor = ProcessorTime(harness_pids, self.spare.pid, below=keeper)
-        return Clock(self.started, asked["timeout_sec"], asked.get("max_tool_wait_sec") or 0, processor, self._send_alarm)
+        if asked.get("cell"):
+            processor.take(0)  # the time of earlier cells is not that of this one
+        wait_sec = asked.get("max_tool_wait_sec") or 0
+        return Clock(self.started, asked["timeout_sec"], wait_sec, processor, self._send_alarm, look=self._wait.look)
 
     def _send_alarm(self):
         """Sends the signal that a process without tools gets from a timer of its own."""
         try:
-            os.kill(self.spare.pid, signal.SIGALRM)
+            if self.spare.pid_fd is None:
+                os.kill(self.spare.pid, signal.SIGALRM)
+            else:
+                signal.pidfd_send_signal(self.spare.pid_fd, signal.SIGALRM)
         except ProcessLookupError:
             pass
 
@@ -116,6 +138,7 @@ class Run:
             **{name: asked[name] for name in ("script", "inputs", "secrets", "limits") if name in asked},
             "deadline": None if asked.get("tools") else self.deadline,  # which moves with the tools
             "timeout_text": self.timeout_text,
+            "announces_script": self._announces_script,
             "tools": asked.get("tools"),
             "tool_sources": asked.get("tool_sources"),
             **({"tool_endpoint": {**asked["tool_endpoint"], "execution_id": self.id}} if asked.get("tool_endpoint") else {}),
@@ -123,6 +146,7 @@ class Run:
             "preamble": asked.get("preamble"),
             "postamble": asked.get("postamble"),
             "check": asked.get("check"),
+            **({"cell": asked["cell"]} if asked.get("cell") else {}),
         }
 
     def mark_check_done(self):
@@ -159,7 +183,8 @@ class Run:
                 self._take_line(line, now)
             except (ValueError, RecursionError, KeyError, TypeError, MemoryError):
                 self._charge(len(line) + JUNK_LINE_BYTES)  # not a frame: the script wrote to the descriptor itself
-        if self._lines.held > self._max_line:
+        held = self._lines.held
+        if held > self._max_line and not (held <= MAX_DISPLAY_BYTES and self._lines.starts_with(_DISPLAY_HEAD)):
             self.over = True
 
     def _charge(self, count):
@@ -205,6 +230,10 @@ class Run:
             self.emit({"type": "log", "message": str(frame.get("message", "")), "level": level})
         elif kind == "tool_call" and self.request.get("tools"):
             self._take_call(frame)
+        elif kind == "display":
+            self._take_display(frame, len(line))
+        elif kind == "displays_over":
+            self.displays.are_over = True
         elif kind == "check_result" and self.request.get("check"):
             whole = {"whole": frame["whole"] is True} if "whole" in frame else {}
             tools = {"tools": [str(name) for name in frame["tools"]]} if "tools" in frame else {}
@@ -212,11 +241,18 @@ class Run:
             self.emit({"type": "check_result", "violations": violations, **whole, **tools})
         elif kind == "error":
             self._take_error(frame, now)
+        elif kind == "value" and "data" in frame and self.request.get("cell"):
+            self.emit({"type": "value", "data": frame["data"], **_nan_field(frame)})
         elif kind == "setup_over" and not self.is_set_up:
             self.is_set_up = True
+        elif kind == "interrupt_missed" and self.request.get("cell") and not self._missed_interrupt:
+            self._missed_interrupt = True
+            if self.interrupted:  # otherwise the signal was for an earlier cell, or not from here
+                self.spare.signal(signal.SIGINT)
         elif kind == "finished":
             self.finished = True
             self.imported = _module_names(frame.get("imported"))
+            self.checkpoint = checkpoint_of(frame.get("checkpoint"))
         else:
             raise ValueError("not a frame of a script")
 
@@ -235,19 +271,43 @@ class Run:
             raise ValueError("not a tool call")
         self._outbox.put(call)
 
+    def _take_display(self, frame, length):
+        """Passes a display on, with its place in the output. One beyond the limits counts as output, because it costs time."""
+        shown = self.displays.shape(frame)
+        self._take_waiting_output()
+        line = self._line({**shown, "after": {"stdout": self.streams[0].bytes}})
+        if self.displays.admit(len(line)):
+            self._outbox.put(line)
+        else:
+            self._charge(length)
+
+    def _take_waiting_output(self):
+        """Reads the stdout that was written before a frame, in a bounded number of reads: the script can write meanwhile."""
+        stream = self.streams[0]
+        for _ in range(MAX_WAITING_READS):
+            try:
+                data = os.read(stream.fd, READ_SIZE)
+            except OSError:  # nothing is there now
+                return
+            if not data:
+                return
+            self.take_output(stream, data)
+
     def _take_error(self, frame, now):
         claimed = frame.get("kind")
         known = isinstance(claimed, str) and claimed in SCRIPT_ERROR_KINDS
         too_early = claimed == "timeout" and now < self.deadline
         too_late = claimed == "setup" and self.is_set_up
-        if not known or too_early or too_late:
+        uncalled = claimed == "interrupted" and not self.interrupted
+        if not known or too_early or too_late or uncalled:
             claimed = "exception"
         traceback = frame.get("traceback")
+        message = cut(str(frame.get("message", "")), MAX_ERROR_MESSAGE)
         self.reported_error = True
         self.emit(
             {
                 "type": "error",
-                "message": cut(str(frame.get("message", "")), MAX_ERROR_MESSAGE),
+                "message": f"{message}; {NOTE}" if claimed == "timeout" and self._wait.was_endless() else message,
                 "traceback": cut(traceback, MAX_TRACEBACK) if isinstance(traceback, str) else None,
                 "kind": claimed,
             }
@@ -263,7 +323,8 @@ class Run:
         if unexplained and os.WIFEXITED(self.status) and self.ended_at >= self.deadline:
             self.killed_for = "timeout"  # its own report was lost in other output
         if self.killed_for == "timeout" and not self.reported_timeout:
-            message, kind = f"Script timed out after {self.timeout_text}s", "timeout"
+            note = f"; {NOTE}" if self._wait.outlasts_alarm() else ""
+            message, kind = f"Script timed out after {self.timeout_text}s{note}", "timeout"
         elif self.killed_for == "output-limit":
             message, kind = f"the output went over the limit of {self.max_output} bytes", "output_limit"
         elif self.killed_for == "cancelled":
@@ -294,6 +355,19 @@ def _module_names(names):
     listed = names[:MAX_IMPORTS] if isinstance(names, list) else []
     texts = [name for name in listed if isinstance(name, str) and len(name) <= MAX_IMPORT and name.isascii()]
     return [name for name in texts if all(part.isidentifier() for part in name.split("."))]
+
+
+def checkpoint_of(claimed):
+    """Returns grade and lacks of a checkpoint, as far as a script's process can be believed."""
+    fields = claimed if isinstance(claimed, dict) else {}
+    grade = fields.get("grade")
+    return {"grade": grade if grade in ("whole", "partial", "none") else "none", "lacks": texts_of(fields.get("lacks"))}
+
+
+def texts_of(listed):
+    """Returns the texts of a list that a script's process sent, cut and bounded."""
+    texts = listed[:MAX_LACKS] if isinstance(listed, list) else []
+    return [cut_head(text, MAX_LACK) for text in texts if isinstance(text, str)]
 
 
 def build_check_run(check):

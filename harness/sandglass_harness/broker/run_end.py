@@ -182,7 +182,7 @@ def last_frame(run, collection, memory_kills, reusable):
         "stdout_bytes": run.streams[0].bytes,
         "stderr_bytes": run.streams[1].bytes,
         "limits_hit": collection.limits_hit if collection else [],
-        "warnings": collection.warnings if collection else [],
+        "warnings": [*run.displays.warnings, *(collection.warnings if collection else [])],
         **counted,
         **({"in_setup": True} if run.ended_in_setup else {}),
         **({"imported": run.imported} if run.imported else {}),

@@ -41,7 +41,11 @@ class ScriptActivity(ProcessActivity):
         self._body.append(data)
         self._missing -= len(data)
         if self.is_complete:
-            self.host.admit(self)
+            self.on_complete()
+
+    def on_complete(self):
+        """The last byte of its request has come."""
+        self.host.admit(self)
 
     def _take_lines(self, data):
         for line in self._lines.push(data):
@@ -55,13 +59,22 @@ class ScriptActivity(ProcessActivity):
     def begin(self, spare):
         super().begin(spare)
         spare.become(b"R")
-        harness = (os.getpid(), self.host.zygote.pid)
-        self._run = run = Run(self.frame, spare, time.monotonic(), self._taken, harness, keeper=spare.keeper_pid)
+        self.start_run(spare, spare.keeper_pid)
+
+    def start_run(self, process, keeper_pid, others=()):
+        """Gives the process its request, and listens to it. The processes `others` of its keeper are not its own."""
+        foreign = (os.getpid(), self.host.zygote.pid, *others)
+        is_set_up = self.is_set_up_at_once()
+        self._run = run = Run(self.frame, process, time.monotonic(), self._taken, foreign, keeper_pid, is_set_up)
         run.use = self.host.count_use()
         run.memory_kills_before = self.host.sandbox.memory_kills.count()
         self._traffic = Traffic(run, self.host.watcher, self.end, self._on_finished)
         self._traffic.start(self._body)
         self._body = None
+
+    def is_set_up_at_once(self):
+        """True if nothing runs before the script that its process would announce."""
+        return False
 
     @property
     def due(self):
@@ -110,7 +123,7 @@ class ScriptActivity(ProcessActivity):
         self.send({"type": "error", "message": message, "traceback": None, "kind": kind})
         cause, by = ("cancelled", "host") if is_cancelled else ("not-started", "harness")
         ending = {"cause": cause, "exit_code": None, "signal": None, "by": by}
-        self.send({"type": "script_done", "ending": ending, "reusable": True, "use": 0})
+        self.send({"type": "script_done", "ending": ending, "reusable": True, "use": 0, **self.more_of_end({})})
         self.host.on_over(self)
 
     def cancel(self):
@@ -129,6 +142,11 @@ class ScriptActivity(ProcessActivity):
         self._traffic.drain()
         run.send_final_error()
         self.close_spare()
+        self.collect()
+
+    def collect(self):
+        """Sends the files that were asked for, then the last frame."""
+        run = self._run
         if not run.request["collect"]:
             self._finish()
             return
@@ -152,8 +170,13 @@ class ScriptActivity(ProcessActivity):
     def _finish(self):
         self.is_over = True
         kills = self.host.sandbox.memory_kills.count()
-        self.host.channel.send(last_frame(self._run, self._collection, kills, self._run.confirmed))
+        frame = last_frame(self._run, self._collection, kills, self._run.confirmed)
+        self.host.channel.send({**frame, **self.more_of_end(frame)})
         self.host.on_over(self)
+
+    def more_of_end(self, _frame):
+        """Returns further fields of its last frame."""
+        return {}
 
 
 class _CountedOutbox:

@@ -3,11 +3,16 @@
 Without a subreaper and pidfds nobody can own the processes of one activity of several; and where scripts can open the descriptors
 of this process, as on gVisor, one activity could read what the host sends to another. So the next one begins when everything
 but this process and the zygote is killed and proven dead, as between the runs of a pooled sandbox.
+
+A session with all its cells is one such activity. Its cells share a process on every kernel, so what one of them leaves can read no more
+here than elsewhere. A copy of that process cannot be kept: only a keeper ends what a cell started and nothing else.
 """
 
 from .connection import Connection
 from .keepers import LoneSpare
 from .program_activity import ProgramActivity
+from .script_activity import ScriptActivity
+from .session_activity import SessionActivity
 from .workspace import Workspace
 
 _ALONE = "this sandbox runs one activity at a time, and another one is under way"
@@ -15,6 +20,8 @@ _ALONE = "this sandbox runs one activity at a time, and another one is under way
 
 class SerialWorkspace(Workspace):
     """The same loop with one process that waits, made when nothing of the last activity lives."""
+
+    why_no_copies = "this sandbox has no checkpoints: its kernel cannot end what a cell started and nothing else"
 
     def scope_of(self, _spare):
         return "serial"
@@ -24,7 +31,7 @@ class SerialWorkspace(Workspace):
             return "invalid", "no program can be running that listens at a port of this sandbox"
         if isinstance(activity, ProgramActivity) and activity.frame["tty"] is not None:
             return "invalid", "this sandbox has no terminals"
-        if self._runs_processes() or (activity.needs_process and self._activities):
+        if self._is_taken(activity):
             return "busy", _ALONE
         return super().find_problem(activity)
 
@@ -33,8 +40,12 @@ class SerialWorkspace(Workspace):
         self.sandbox.reaper.kill_everything()
         return False
 
-    def _runs_processes(self):
-        return any(activity.needs_process for activity in self._activities.values())
+    def _is_taken(self, activity):
+        """True if an activity cannot be beside those that are under way. A session is beside its cells, and beside operations on files."""
+        if activity.needs_process:
+            return bool(self._activities)
+        others = [other for other in self._activities.values() if not isinstance(other, SessionActivity)]
+        return bool(others) if _runs(activity) else any(_runs(other) for other in others)
 
     def _assign(self):
         if self._waiting and self._spare is not None:
@@ -59,3 +70,8 @@ class SerialWorkspace(Workspace):
         spare.on_fork(number)
         self._spare, self._forking = spare, None
         self._assign()
+
+
+def _runs(activity):
+    """True for a script, a cell or a program."""
+    return activity.needs_process or isinstance(activity, ScriptActivity)

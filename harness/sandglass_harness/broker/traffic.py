@@ -10,6 +10,7 @@ DRAIN_SEC = 0.1  # for the output that dead processes left in the pipes
 READ_SIZE = 65536
 REST_SIZE = 4 << 20  # more than the pipes of a run can hold
 REST_READS = 4096  # bytes that were sent with descriptors are read piece by piece
+LIVE_READS = 16  # of a process that goes on: they take everything that a pipe holds, and no more than it writes meanwhile
 
 
 class Traffic:
@@ -61,16 +62,16 @@ class Traffic:
         for fd in (spare.socket.fileno(), spare.pid_fd, *(s.fd for s in self.run.streams)):
             self._watcher.forget(fd)
 
-    def drain(self):
-        """Reads the output that dead processes left in the pipes."""
+    def drain(self, reads=REST_READS):
+        """Reads the output that dead processes left in the pipes, with at most so many reads of each."""
         run = self.run
         run.stop_parsing_at = time.monotonic() + DRAIN_SEC
         if run.killed_for is None:  # on a slow machine, a run that has time left loses nothing
             run.stop_parsing_at = max(run.stop_parsing_at, run.deadline)
-        for data in _rest(run.spare.socket.fileno()):
+        for data in _rest(run.spare.socket.fileno(), reads):
             run.take_frames(data, time.monotonic())
         for stream in run.streams:
-            for data in _rest(stream.fd):
+            for data in _rest(stream.fd, reads):
                 run.take_output(stream, data)
             run.take_output(stream, b"", final=True)
         if run.over and run.killed_for is None:
@@ -143,10 +144,10 @@ def _read(fd):
         return b""
 
 
-def _rest(fd):
+def _rest(fd, reads):
     """Yields the rest of a pipe. Bounded, because a process whose death is unconfirmed may still write."""
     left = REST_SIZE
-    for _ in range(REST_READS):
+    for _ in range(reads):
         data = _read(fd)
         if not data or left <= 0:
             return

@@ -11,14 +11,17 @@ import time
 
 from ..version import PROTOCOL_VERSION
 from ..wire import encode
-from . import descriptors, keepers, request_shape, transfer, workspace_shape
+from . import descriptors, keepers, request_shape, session_operations, transfer, workspace_shape
 from .broker import MAX_WAIT_MS, watch_child_signals
+from .cell_activity import CellActivity
 from .connection import Connection
 from .payloads import GatheringOutbox, WorkspaceChannel
 from .processes import Zygote
 from .program_activity import ProgramActivity
 from .sandbox import Sandbox
 from .script_activity import ScriptActivity
+from .session_activity import SessionActivity
+from .session_branch import BranchActivity
 from .sources import Sources
 from .watcher import Watcher
 
@@ -30,6 +33,11 @@ _KINDS = {
     "execute": ScriptActivity,
     "execute_in_parts": ScriptActivity,
     "start": ProgramActivity,
+    "session": SessionActivity,
+    "session_branch": BranchActivity,
+    "session_checkpoint": session_operations.SessionCheckpoint,
+    "session_restore": session_operations.SessionRestore,
+    "session_look": session_operations.SessionLook,
     "dial": Connection,
     "files_read": transfer.FilesRead,
     "files_write": transfer.FilesWrite,
@@ -43,6 +51,8 @@ _KINDS = {
 
 class Workspace:
     """The event loop: activities, the process that waits for the next one, and jobs that continue in steps."""
+
+    why_no_copies = None  # a sentence, where sessions cannot have copies of their process
 
     def __init__(self, config, channel_in, outbox, zygote, opener=None):
         self.workspace = config["workspace"]
@@ -58,6 +68,7 @@ class Workspace:
         self._waiting = []  # activities that wait for a process
         self._spare = self._forking = None
         self._spare_due = None  # the time at which the next one is made
+        self._after_flush = []
         self._held_back = False  # output waits until the host takes more
         self._uses = 0
 
@@ -89,10 +100,19 @@ class Workspace:
 
     # ── for activities ──────────────────────────────────────────────────────────────────────────────────────────
 
+    def session(self, session_id):
+        """Returns a session that has not ended, or None."""
+        found = self._activities.get(session_id)
+        return found if isinstance(found, SessionActivity) else None
+
     def count_use(self):
         """Returns the number of the next script."""
         self._uses += 1
         return self._uses
+
+    def after_flush(self, act):
+        """Calls `act()` at the end of this turn, when the host has what the turn gathered for it, as far as it takes it."""
+        self._after_flush.append(act)
 
     def add_job(self, activity, steps):
         """Goes on with the steps of a generator whenever the host takes more."""
@@ -161,6 +181,11 @@ class Workspace:
                 activity.apply_back_pressure(is_full)
         self.sources.arm()
         self.channel.watch()
+        if self._after_flush:
+            acts, self._after_flush = self._after_flush, []
+            for act in acts:
+                act()
+            self.channel.watch()
 
     def _wait_ms(self):
         if self._held_back and not self.sources.is_full:  # the last write made room, and no descriptor reports that
@@ -208,7 +233,10 @@ class Workspace:
     def _begin(self, frame):
         if frame["execution_id"] in self._activities:
             raise ValueError("an id is used twice")
-        activity = _KINDS[frame["type"]](self, frame)
+        kind = _KINDS[frame["type"]]
+        if kind is ScriptActivity and frame.get("session") is not None:
+            kind = CellActivity
+        activity = kind(self, frame)
         problem = self.find_problem(activity)
         if len(self._activities) >= MAX_ACTIVITIES:
             problem = "busy", f"the workspace has {MAX_ACTIVITIES} activities already"
@@ -323,6 +351,11 @@ def _tool_time(activity, frame, _payload):
         activity.report_tool_time(frame)
 
 
+def _interrupt(activity, _frame, _payload):
+    if isinstance(activity, SessionActivity):
+        activity.interrupt()
+
+
 def _resize(activity, frame, _payload):
     if isinstance(activity, ProgramActivity):
         activity.resize(frame["rows"], frame["columns"])
@@ -341,6 +374,7 @@ _ACTS = {
     "input_end": lambda activity, _frame, _payload: activity.end_input(),
     "tool_result": _answer,
     "tool_time": _tool_time,
+    "interrupt": _interrupt,
     "resize": _resize,
     "signal": _signal,
 }

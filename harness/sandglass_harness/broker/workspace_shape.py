@@ -6,6 +6,7 @@ from ..caps import MAX_REQUEST_LINE_BYTES
 from . import request_shape
 from .request_shape import is_count, is_flag, is_id, is_mode, is_positive, is_table, is_text, is_texts, is_time
 
+MAX_CODE = 4096  # characters before the place that is to be completed
 PROGRAM_LIMITS = ("memory_bytes", "pids", "cpu_sec", "file_bytes", "open_files")
 
 
@@ -37,6 +38,24 @@ def _are_program_limits(value):
     return isinstance(value, dict) and all(name in PROGRAM_LIMITS and is_positive(value[name]) for name in value)
 
 
+def _is_id_or_absent(value):
+    return value is None or is_id(value)
+
+
+def _is_cell_or_absent(value):
+    return value is None or (
+        isinstance(value, dict) and is_positive(value.get("number")) and value.get("on_error") in ("keep", "rollback")
+    )
+
+
+def _are_session_limits(value):
+    return isinstance(value, dict) and all(name in ("memory_bytes", "pids") and is_positive(value[name]) for name in value)
+
+
+def _is_code_or_absent(value):
+    return value is None or (is_text(value) and len(value) <= MAX_CODE)
+
+
 def _is_signal(value):
     return isinstance(value, str) and value in signal.Signals.__members__
 
@@ -59,11 +78,15 @@ def _are_texts_or_absent(value):
 
 # The fields that the body of a request may hold instead. The broker passes it on without reading it.
 _IN_BODY = ("script", "inputs", "tool_sources", "stdin_base64", "preamble", "postamble")
+# The session of a cell; both are absent in a script.
+_CELL = (("session", _is_id_or_absent), ("cell", _is_cell_or_absent))
 _ID, _WINDOW = ("execution_id", is_id), ("window", is_positive)
 FIELDS = {
-    **{kind: request_shape.FIELDS[kind] for kind in ("execute", "tool_result", "tool_time", "cancel", "ping")},
+    **{kind: request_shape.FIELDS[kind] for kind in ("tool_result", "tool_time", "cancel", "ping")},
+    "execute": (*request_shape.FIELDS["execute"], *_CELL),
     "execute_in_parts": (
         *(field for field in request_shape.FIELDS["execute"] if field[0] not in _IN_BODY),
+        *_CELL,
         ("body_bytes", _is_body_size),
     ),
     "start": (
@@ -77,6 +100,12 @@ FIELDS = {
         ("limits", _are_program_limits),
         _WINDOW,
     ),
+    "session": (_ID, ("limits", _are_session_limits), ("checkpoints", is_flag), ("memory_bytes", _is_count_or_absent)),
+    "session_branch": (_ID, ("session", is_id), ("checkpoint", _is_id_or_absent)),
+    "session_checkpoint": (_ID, ("session", is_id)),
+    "session_restore": (_ID, ("session", is_id), ("checkpoint", is_id)),
+    "session_look": (_ID, ("session", is_id), ("code", _is_code_or_absent), ("cursor", is_count)),
+    "interrupt": (_ID,),
     "input": (_ID,),
     "input_end": (_ID,),
     "resize": (_ID, ("rows", _is_cells), ("columns", _is_cells)),

@@ -23,6 +23,7 @@ HELPERS = {
     "emit_result": _helper("emit_result", _param("data", default=None)),
     "emit_intermediate": _helper("emit_intermediate", _param("label"), _param("data")),
     "emit_log": _helper("emit_log", _param("message"), _param("level", default="info")),
+    "display": {**_helper("display"), "rest": True, "more": True},
 }
 
 

@@ -8,7 +8,7 @@ import signal
 import sys
 
 from ..libc import set_dumpable
-from . import emit, host_tools, runtime, script_process
+from . import emit, host_tools, script_process
 from .script_process import FRAME_FD
 
 NICE = 10
@@ -20,7 +20,21 @@ def prepare(config):
         lower(getattr(resource, name), *limits)
     os.chdir(config["workspace"])
     sys.path.insert(0, config["workspace"])
+    _open_streams()
+
+
+def _open_streams():
+    """Opens the streams while their descriptors are a pipe, as they are in each script: Python asks once whether a stream can seek, and
+    `sys.stdout.reconfigure()` of one that could would fail."""
+    read, write = os.pipe()
+    before = [os.dup(fd) for fd in (1, 2)]
+    for fd in (1, 2):
+        os.dup2(write, fd)
     script_process.open_streams()
+    for fd, own in zip((1, 2), before):
+        os.dup2(own, fd)
+    for fd in (read, write, *before):
+        os.close(fd)
 
 
 def live(preloaded, fds, checks=False):
@@ -34,7 +48,7 @@ def live(preloaded, fds, checks=False):
         if checks:
             code = _check_on(emitter, preloaded)
         else:
-            runtime.rehearse()
+            script_process.rehearse()
             home_files = script_process.find_home_files()
             request = script_process.receive()
             # Not before: while this process waits, the broker counts the space in use, and wipes what a refused request left.
@@ -50,7 +64,7 @@ def become_a_script_process(fds):
     other processes as the zygote."""
     os.setsid()
     # First to high numbers: a target may be one of the sources.
-    high = [_above(fd, 16) for fd in fds]
+    high = [above(fd, 16) for fd in fds]
     for source, target in zip(high, (FRAME_FD, 1, 2)):
         os.dup2(source, target, inheritable=target < 3)
     os.closerange(4, 1 << 20)
@@ -74,7 +88,8 @@ def open_up():
     os.close(fd)
 
 
-def _above(fd, lowest):
+def above(fd, lowest):
+    """Returns a duplicate of a descriptor with at least this number."""
     import fcntl
 
     return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, lowest)

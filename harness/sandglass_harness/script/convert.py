@@ -36,10 +36,11 @@ def to_json(value):
     return copy
 
 
-def to_json_with_nulls(value):
+def to_json_with_nulls(value, show=None):
     """Returns (copy, nulls). In the copy, None is in place of each NaN; `nulls` has their `count` and the first `paths`, or is
-    None if there are none."""
+    None if there are none. `show(value)` gives plain JSON for a value that no rule covers, or None."""
     ancestors = _Ancestors()
+    ancestors.show = show
     copy = _convert(value, ancestors)
     if not ancestors.hold_nan:
         return copy, None
@@ -54,6 +55,7 @@ class _Ancestors(set):
     walked again to replace NaNs and list their paths."""
 
     hold_nan = False
+    show = None
 
 
 def _replace_nan(plain, path, nulls):
@@ -132,7 +134,7 @@ def _object(pairs, ancestors):
 def _by_kind(value, ancestors):
     import enum
 
-    for module, convert in (("numpy", _from_numpy), ("pandas", _from_pandas)):
+    for module, convert in (("numpy", _from_numpy), ("pandas", _from_pandas), ("polars", _from_polars)):
         if type(value).__module__.partition(".")[0] == module and module in sys.modules:
             converted = convert(sys.modules[module], value, ancestors)
             if converted is not NotImplemented:
@@ -193,6 +195,9 @@ def _by_module(value, ancestors):
         return _object(dict(value).items(), ancestors)
     if is_a("types", "SimpleNamespace"):
         return _object(vars(value).items(), ancestors)
+    shown = None if ancestors.show is None else ancestors.show(value)
+    if shown is not None:
+        return shown
     kind = type(value)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     raise ConversionError(f"a value of type {name} cannot be sent as JSON; convert it first")
@@ -226,6 +231,14 @@ def _from_pandas(pandas, value, ancestors):
         return value.total_seconds()
     if isinstance(value, (pandas.Interval, pandas.Period)):
         return str(value)
+    return NotImplemented
+
+
+def _from_polars(polars, value, ancestors):
+    if isinstance(value, polars.DataFrame):
+        return _array(value.to_dicts(), ancestors)
+    if isinstance(value, polars.Series):
+        return _array(value.to_list(), ancestors)
     return NotImplemented
 
 
@@ -271,6 +284,15 @@ def _different_keys(labels):
 def _is_default(pandas, index):
     """True for the index that only counts rows from 0."""
     return type(index) is pandas.RangeIndex and index.start == 0 and index.step == 1 and index.name is None
+
+
+def index_levels(pandas, index):
+    """Returns (name, type, labels) of each level of an index; nothing for the one that only counts rows."""
+    if _is_default(pandas, index):
+        return []
+    kinds = [str(index.get_level_values(i).dtype) for i in range(index.nlevels)]
+    names = ["" if name is None else str(name) for name in index.names]
+    return list(zip(names, kinds, _levels(index)))
 
 
 def _levels(index):

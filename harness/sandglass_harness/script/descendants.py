@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import errno
 import os
+import resource
 import signal
 
 from ..libc import prctl
@@ -32,6 +33,27 @@ def find_living():
         parents = below - found
         found |= below
     return {pid for pid in found if known[pid][0] != b"Z"}
+
+
+def mark_of(pid):
+    """Returns the limit that tells the processes of sessions apart; None if the process is gone."""
+    try:
+        return resource.prlimit(pid, resource.RLIMIT_RTTIME)[1]
+    except (OSError, ValueError):
+        return None
+
+
+COPY_PREFIX = b"copy:"  # of the names of a session's copies, and of what forks them
+
+
+def name_of(pid):
+    """Returns the name of a process as the kernel has it, in bytes: at most 15, which the process itself can choose. None if it is
+    gone."""
+    try:
+        with open(f"/proc/{pid}/comm", "rb") as file:
+            return file.read(64).strip().replace(b"\0", b"?") or b"?"
+    except OSError:
+        return None
 
 
 def _children():

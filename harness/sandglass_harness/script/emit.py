@@ -4,6 +4,7 @@ import fcntl
 import os
 import signal
 import threading
+import time
 
 from ..caps import MAX_LABEL, MAX_LEVEL
 from ..text import cut_head
@@ -21,6 +22,10 @@ class ScriptTimeout(BaseException):
 ScriptTimeout.__module__ = "__main__"  # a script that prints it sees no name of the harness
 
 
+_UNREAD = 0x5411  # SIOCOUTQ: bytes of a socket that the other side has not read
+_WAIT_SEC = 0.1
+
+
 class Emitter:
     """Writes frames to a descriptor, one per line. Lines of several threads and forked children never mix."""
 
@@ -28,8 +33,10 @@ class Emitter:
         self._fd = fd
         self._lock = threading.Lock()
         self._between_processes = None
+        self._held = []  # lines that are written with the next one
         self._main_writes = False
-        self._timeout_pending = False
+        self._can_wait = True
+        self._timeout_pending = self._interrupt_pending = False
         self._late = []  # lines of signal handlers that ran while a line was being written
 
     def send(self, frame):
@@ -38,15 +45,28 @@ class Emitter:
 
     line_of = staticmethod(encode)
 
+    def hold_line(self, line):
+        """Writes a line together with the next one: each write wakes the broker, which takes processor time from the script. Nothing
+        that takes long may come between the two."""
+        self._pass_on(line, self._hold)
+
+    def release(self):
+        """Writes the lines that are held."""
+        if self._held:
+            self._pass_on(b"", self._write)
+
     def send_line(self, line):
         """Writes a line from `line_of`."""
+        self._pass_on(line, self._write)
+
+    def _pass_on(self, line, write):
         if threading.current_thread() is not threading.main_thread():
-            return self._write(line)
+            return write(line)
         if self._main_writes:
             return self._late.append(line)
         self._main_writes = True
         try:
-            self._write(line)
+            write(line)
             while self._late:
                 self._write(self._late.pop(0))
         finally:
@@ -55,7 +75,20 @@ class Emitter:
             timeout = ScriptTimeout()
             timeout.after_line = True
             raise timeout
+        if self._interrupt_pending:
+            self._interrupt_pending = False
+            raise KeyboardInterrupt
         return None
+
+    def wait_until_read(self):
+        """Waits until the broker has read every line, at most `_WAIT_SEC`. After it has waited in vain once, it never waits again."""
+        give_up_at = time.monotonic() + _WAIT_SEC
+        try:
+            while self._can_wait and any(fcntl.ioctl(self._fd, _UNREAD, bytes(4))):
+                time.sleep(0.0001)
+                self._can_wait = time.monotonic() < give_up_at
+        except (OSError, ValueError):  # no such socket here
+            self._can_wait = False
 
     def on_alarm(self):
         """Raises ScriptTimeout, but never in the middle of a line."""
@@ -64,8 +97,26 @@ class Emitter:
         else:
             raise ScriptTimeout
 
+    def on_interrupt(self):
+        """Raises KeyboardInterrupt, but never in the middle of a line."""
+        if self._main_writes:
+            self._interrupt_pending = True
+        else:
+            raise KeyboardInterrupt
+
+    def forget_signals(self):
+        """Forgets signals that came during the last cell."""
+        self._timeout_pending = self._interrupt_pending = False
+
+    def _hold(self, data):
+        with self._lock:
+            self._held.append(data)
+
     def _write(self, data):
         with self._lock:
+            if self._held:
+                data = b"".join((*self._held, data))
+                self._held.clear()
             shared = self._between_processes
             if shared is not None:
                 fcntl.lockf(shared, fcntl.LOCK_EX)
@@ -94,10 +145,19 @@ class Emitter:
         self._lock = threading.Lock()
         self._main_writes = False
         self._late.clear()
+        self._held.clear()
 
     def _is_in_handler(self):
         """True in a signal handler that interrupted the writing of a line: its thread holds the lock already."""
         return self._main_writes and threading.current_thread() is threading.main_thread()
+
+
+class SilentEmitter(Emitter):
+    """An emitter that drops its frames."""
+
+    def _write(self, data):
+        with self._lock:
+            os.write(self._fd, data[:0])
 
 
 class _NoRun:
@@ -148,8 +208,14 @@ def emit_intermediate(label, data=None):
 
 
 def _data_fields(data):
-    plain, nulls = to_json_with_nulls(data)
+    plain, nulls = to_json_with_nulls(data, _show_picture)
     return {"data": plain} if nulls is None else {"data": plain, "nan_as_null": nulls}
+
+
+def _show_picture(value):
+    from . import display  # which imports this module
+
+    return display.show_picture(value)
 
 
 @called_by_script
@@ -181,6 +247,41 @@ def _on_alarm(number, frame):
         except ScriptTimeout as timeout:
             timeout.__traceback__ = None  # as in door.py
             raise
+
+
+_takes_interrupt = _interrupted = _missed_interrupt = False
+
+
+def allow_interrupt(allowed):
+    """Allows or forbids the host to interrupt a cell from now on."""
+    global _takes_interrupt, _interrupted
+    _takes_interrupt = allowed
+    if allowed:
+        _interrupted = False
+        current.forget_signals()
+
+
+def on_interrupt(number, frame):
+    """Handles the SIGINT of the host. One that comes between two cells interrupts nothing."""
+    global _interrupted, _missed_interrupt
+    if not _takes_interrupt:
+        _missed_interrupt = True
+    elif not defer(frame, lambda: on_interrupt(number, None)):
+        _interrupted = True
+        current.on_interrupt()
+
+
+def take_missed_interrupt():
+    """Returns True, once, if a SIGINT came while none was allowed: it can be for the cell that begins now, or have come too late
+    for the last one."""
+    global _missed_interrupt
+    missed, _missed_interrupt = _missed_interrupt, False
+    return missed
+
+
+def was_interrupted():
+    """True if the host interrupted the cell."""
+    return _interrupted
 
 
 def clock_ran_out():

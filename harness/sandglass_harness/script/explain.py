@@ -9,6 +9,7 @@ from .door import remove_harness
 FILENAME = "<script>"
 PREAMBLE, POSTAMBLE = "<preamble>", "<postamble>"  # wrapper code of the caller, before and after the script
 _TEXTS = (FILENAME, PREAMBLE, POSTAMBLE)
+_CELL = "<cell "
 MAX_NAME, MAX_MESSAGE, MAX_TRACEBACK = 500, 8 * 1024, 60 * 1024  # characters; below the limits of caps.py
 MAX_BRIEF = 500
 
@@ -18,9 +19,24 @@ def tool_filename(name):
     return f"<tool {name}>"
 
 
+def cell_filename(number):
+    """Returns the file name of a cell of a session in tracebacks."""
+    return f"{_CELL}{number}>"
+
+
+def is_script(filename):
+    """True for the file name of a script or of a cell."""
+    return filename == FILENAME or (isinstance(filename, str) and filename.startswith(_CELL))
+
+
 def remember_source(source, filename=FILENAME):
     """Lets tracebacks show the lines of source code that is not in a file."""
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+
+
+def forget_source(filename=FILENAME):
+    """Forgets the source code of the script, or of a cell."""
+    linecache.cache.pop(filename, None)
 
 
 def describe(error):
@@ -69,6 +85,10 @@ def last_line(error, filename):
 def _own_frames(tb):
     """Returns the frames from the first one of the script or its wrapper code."""
     first = tb
-    while first is not None and first.tb_frame.f_code.co_filename not in _TEXTS:
+    while first is not None and not _is_own(first.tb_frame.f_code.co_filename):
         first = first.tb_next
     return first
+
+
+def _is_own(filename):
+    return filename in _TEXTS or filename.startswith(_CELL)

@@ -14,7 +14,7 @@ import threading
 from ..caps import MAX_ARG_BYTES, MAX_ARG_PARTS
 from .convert import ConversionError, to_json
 from .door import TOOL_FILENAME, remove_harness
-from .explain import FILENAME
+from .explain import is_script
 
 READ_SIZE = 1 << 16
 BIG_READ_SIZE = 1 << 20
@@ -67,7 +67,7 @@ def _refuse_large(tool, line, head):
 def _line_in_script():
     """Returns the line of the script that calls, or None where no line of it does."""
     frame = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename != FILENAME:
+    while frame is not None and not is_script(frame.f_code.co_filename):
         frame = frame.f_back
     return None if frame is None else frame.f_lineno
 
@@ -123,6 +123,18 @@ class Bridge:
         if error is not None:
             raise error
         return waiter.answer.get("result")
+
+    def reset(self):
+        """Begins with another descriptor behind the same number. Calls that still wait get the error `cancelled`."""
+        if os.getpid() != self._pid:  # this is a copy, without the threads that waited
+            self._pid, self._lock, self._reading = os.getpid(), threading.Lock(), threading.Lock()
+            self._waiting, self._reader = {}, None
+        with self._lock:
+            waiting, self._waiting = self._waiting, {}
+        for waiter in waiting.values():
+            waiter.answer = {"error": {"code": "cancelled", "message": "the cell that called it is over"}}
+            waiter.wake()
+        self._buffer.clear()
 
     # ── synchronous calls ─────────────────────────────────────────────────────────────────────────────────────────────
 

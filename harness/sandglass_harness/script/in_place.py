@@ -12,7 +12,7 @@ import time
 import types
 
 from ..check import checker
-from . import emit, explain, in_place_loop, runtime, script_process, tool_functions, tools
+from . import emit, explain, in_place_loop, runtime, script_process, show_hooks, tool_functions, tools
 from .door import called_by_script
 from .script_process import FRAME_FD
 
@@ -26,6 +26,9 @@ _preloaded = None
 
 def warm_up():
     """Loads everything that a run needs, and touches its memory, before the snapshot is taken."""
+    # The files of the harness are gone when a script runs.
+    from . import bundle, figures, ipython_shim, pictures, show_functions, tables  # noqa: F401
+
     checker.warm_up()
     runtime.rehearse()
     script_process.warm_up()
@@ -40,6 +43,7 @@ def prepare(config):
     if "random" in sys.modules:  # its state is in the snapshot: every run would draw the same numbers
         sys.modules["random"].seed()
     _set_up(config)
+    show_hooks.install()
     _emitter = emit.Emitter(FRAME_FD)
     scope, loop = tools.fresh_scope(), tools.ToolLoop()
     loaded = {"tools": {"loaded": [], "failed": []}, "preload": {"loaded": [], "failed": [], "deferred": []}}
@@ -54,13 +58,6 @@ def prepare(config):
     return json.dumps({"python": version, "loaded": loaded, "checks": _checks(config)})
 
 
-class _SilentEmitter(emit.Emitter):
-    """An emitter that drops its frames."""
-
-    def _write(self, data):
-        os.write(FRAME_FD, data[:0])
-
-
 _REHEARSAL = """
 import json
 total = sum(n * n for n in range(5) if n % 2)
@@ -73,7 +70,7 @@ emit_result({"total": total, "sorted": sorted("cab")})
 def _rehearse():
     """Runs a script once: WebAssembly compiles a function at its first call."""
     before = set(sys.modules)
-    emitter = _SilentEmitter(FRAME_FD)
+    emitter = emit.SilentEmitter(FRAME_FD)
     tool_functions.make_functions([_TOOL], in_place_loop.Bridge(FRAME_FD, emitter))
     runtime.run_script(_REHEARSAL, emitter, inputs=json.loads('{"rows": [1, {"a": null}]}'))
     print(end="")
@@ -93,13 +90,19 @@ _TOOL = {
 
 def live():
     """Receives the request and runs it. Returns the exit code."""
+    begin()
+    return script_process.run(script_process.receive(), _emitter, _preloaded, make_bridge)
+
+
+def begin():
+    """Readies this interpreter for the code of a script or of a session. Returns the emitter, and what is preloaded."""
     emit.use(_emitter)
-    request = script_process.receive()
     script_process.copy_home_files(script_process.find_home_files())
-    return script_process.run(request, _emitter, _preloaded, _tool_bridge)
+    return _emitter, _preloaded
 
 
-def _tool_bridge():
+def make_bridge():
+    """Returns the calls of host tools of a new run or session."""
     _loop.bridge = in_place_loop.Bridge(FRAME_FD, _emitter)
     return _loop.bridge
 

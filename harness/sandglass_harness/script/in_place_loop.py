@@ -33,6 +33,11 @@ class Bridge(host_tools.Bridge):
             pending.future.set_exception(error.with_traceback(None))
         return host_tools.await_answer(tool, pending.future)
 
+    def _read_once(self):
+        super()._read_once()
+        for _ in range(64):  # Python checks for signals only every few steps, and may have been woken for one
+            pass
+
     @property
     def has_pending(self):
         """True if an answer is due."""

@@ -5,18 +5,24 @@ first process of the activity ahead, which waits to become a script or a program
 """
 
 import _socket
+import json
 import os
 import signal
 import struct
+import sys
 import time
 
-from ..caps import RESERVED_PIDS
+from ..caps import MAX_LACKS, RESERVED_PIDS
 from ..libc import prctl
-from . import child, descendants, emit, landlock, program, runtime, script_process
+from . import child, descendants, emit, landlock, program, script_process
 from .commands import answer, discard_signals, reap_others, receive_with_fds
 from .script_process import FRAME_FD
 
 END_SEC = 0.4  # less than the broker waits for the answer
+MAX_ORDER = 128 << 10  # the pids of 256 sessions with all their copies
+PAUSE_SEC, MAX_PAUSE_SEC = 0.0003, 0.01  # between two looks at what is left: for each process, at most
+MAX_NAMED = 2000  # ended processes whose names are counted
+MAX_ENDED = 2000  # ended processes whose statuses are kept
 
 
 def is_possible():
@@ -58,7 +64,8 @@ class _Keeper:
         prctl(descendants.PR_SET_CHILD_SUBREAPER, 1)
         # Tried, because a kernel can know the call and not enforce it.
         self._has_domain = landlock.scope_signals() and landlock.refuses_signals_to(os.getppid())
-        self._status = None
+        self._statuses = {}  # of the processes whose end the broker wants to know: None while they live
+        self._ended = {}  # of others that have ended lately: the broker names the first process of a branch after its end
         self._first = 0
         # A handler, so that a signal interrupts the wait for the broker.
         signal.signal(signal.SIGCHLD, lambda *_: self._reap())
@@ -69,6 +76,7 @@ class _Keeper:
             self._first = os.fork()
         except OSError:
             self._first = -1
+        self._statuses[self._first] = None
         if self._first == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             self._control.close()
@@ -81,18 +89,21 @@ class _Keeper:
         self._control.send(struct.pack("=i?", self._first, self._has_domain))
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGCHLD,))
         while True:
-            message = self._control.recv(16)
+            message = self._control.recv(MAX_ORDER)
             if not message:
                 os._exit(0)
             if message[:1] == b"K":
                 gone = self._end()
-                self._control.send(struct.pack("=i?", signal.SIGKILL if self._status is None else self._status, gone))
+                self._control.send(struct.pack("=i?", self._status_of(self._first), gone))
                 os._exit(0)
+            if message[:1] == b"R":
+                self._end_others(**json.loads(message[1:]))
+                continue
             number, group = struct.unpack("=ii", message[1:9])
             self._signal(number, group)
 
     def _signal(self, number, group):
-        if self._status is not None:
+        if self._statuses[self._first] is not None:
             return  # its number may be another process's by now
         try:
             os.killpg(group or self._first, number)
@@ -104,7 +115,7 @@ class _Keeper:
         deadline = time.monotonic() + END_SEC
         while True:
             if self._has_domain:
-                _kill_all()  # in one pass of the kernel, and nobody outside
+                _kill(-1)  # in one pass of the kernel, and nobody outside
             else:
                 for pid in descendants.find_living():
                     _kill(pid)
@@ -112,7 +123,47 @@ class _Keeper:
                 return True
             if time.monotonic() > deadline:
                 return False
-            time.sleep(0.0003)
+            time.sleep(PAUSE_SEC)
+
+    def _end_others(self, old, own, new, kept, marks, seconds):
+        """Kills all processes but those in `kept` and those with one of `marks`, which belong to other sessions. Answers the status of the
+        process `old`, whether nothing else is left, and the names of ended processes, without `old`, `own` and copies that
+        were replaced. `new` replaces `old`."""
+        deadline = time.monotonic() + seconds
+        names = {}
+        while True:
+            found = self._stop_all(marks) - set(kept)
+            for pid in found:
+                if pid not in names:
+                    names[pid] = None if pid == old or pid in own else descendants.name_of(pid)
+                _send(pid, signal.SIGKILL)
+            self._reap()
+            gone = not found
+            if gone or time.monotonic() > deadline:
+                break
+            # Many processes take long to end, and need the processor for that.
+            time.sleep(min(PAUSE_SEC * len(found), MAX_PAUSE_SEC))
+        for pid in kept:
+            _send(pid, signal.SIGCONT)
+        self._reap()
+        programs = [name for name in names.values() if name is not None and not name.startswith(descendants.COPY_PREFIX)]
+        answer = struct.pack("=i?", self._status_of(old), gone) + _list_names(programs)
+        self._statuses.pop(old, None)
+        if new:
+            self._statuses[new] = None
+        self._first = new or self._first
+        self._statuses.setdefault(self._first, signal.SIGKILL)
+        self._control.send(answer)
+
+    def _stop_all(self, marks):
+        """Stops every process without one of `marks`, so that none can be made while they are listed. Returns their pids."""
+        if self._has_domain and not marks:
+            _send(-1, signal.SIGSTOP)
+            return descendants.find_living()
+        found = {pid for pid in descendants.find_living() if descendants.mark_of(pid) not in marks}
+        for pid in found:
+            _send(pid, signal.SIGSTOP)
+        return found
 
     def _reap(self):
         """Reaps what has ended. Returns True if no child is left."""
@@ -123,8 +174,16 @@ class _Keeper:
                 return True
             if pid == 0:
                 return False
-            if pid == self._first:
-                self._status = status
+            if pid in self._statuses:
+                self._statuses[pid] = status
+                continue
+            if len(self._ended) >= MAX_ENDED:
+                self._ended.clear()
+            self._ended[pid] = status
+
+    def _status_of(self, pid):
+        status = self._statuses.get(pid, self._ended.get(pid))
+        return signal.SIGKILL if status is None else status
 
 
 def _keep(fds, preloaded):
@@ -146,7 +205,7 @@ def live(fds, preloaded, reserves=False):
         child.become_a_script_process(fds)
         if reserves:
             _reserve_processes()
-        runtime.rehearse()
+        script_process.rehearse()
         home_files = script_process.find_home_files()
         connection = _socket.socket(fileno=FRAME_FD)
         kind, received = receive_with_fds(connection, 1)
@@ -156,6 +215,9 @@ def live(fds, preloaded, reserves=False):
         child.open_up()
         if kind == b"P":
             program.become(script_process.receive, received)
+        elif kind == b"C":
+            script_process.copy_home_files(home_files)
+            _begin_session(received[0], preloaded)
         elif kind:
             emitter = emit.Emitter(FRAME_FD)
             emit.use(emitter)
@@ -166,6 +228,16 @@ def live(fds, preloaded, reserves=False):
     os._exit(code)
 
 
+def _begin_session(control_fd, preloaded):
+    # A file that another activity left under the name of a module must not run here.
+    path = sys.path[:]
+    sys.path[:] = [entry for entry in path if entry != os.getcwd()]
+    from ..session import head  # only here: most activities are no sessions
+
+    sys.path[:] = path
+    head.begin(control_fd, preloaded)
+
+
 def _reserve_processes():
     """Leaves slots to the zygote and to keepers, so that an activity that takes all others cannot keep the next one out."""
     soft, _ = child.resource.getrlimit(child.resource.RLIMIT_NPROC)
@@ -173,15 +245,19 @@ def _reserve_processes():
         child.lower(child.resource.RLIMIT_NPROC, soft - RESERVED_PIDS, soft - RESERVED_PIDS)
 
 
-def _kill_all():
-    try:
-        os.kill(-1, signal.SIGKILL)
-    except OSError:
-        pass
+def _list_names(names):
+    """Returns each name once, with its number if it is not 1."""
+    counted = {name: names.count(name) for name in names[:MAX_NAMED]}
+    listed = [name if count == 1 else b"%s (%d)" % (name, count) for name, count in counted.items()]
+    return b"\0".join(listed[:MAX_LACKS])
 
 
 def _kill(pid):
+    _send(pid, signal.SIGKILL)
+
+
+def _send(pid, number):
     try:
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)
     except OSError:
         pass

@@ -7,7 +7,7 @@ import sys
 import threading
 import types
 
-from . import emit, explain, tools as python_tools
+from . import display, emit, explain, tools as python_tools
 from .convert import ConversionError, to_json
 from .host_tools import ToolError
 
@@ -27,6 +27,8 @@ def run_script(
     preamble="",
     postamble="",
     timeout_text="",
+    announces_script=True,
+    finishes=True,
 ):
     """Executes `source` with fresh globals and reports an error through `emitter`.
 
@@ -34,9 +36,12 @@ def run_script(
     the functions that call host tools, `tool_sources` the Python tools as the wire has them. `preamble` and `postamble` are
     wrapper code of the caller: they run before and after the script in the same globals, as texts of their own, so that the
     script keeps its line numbers. Returns (how it ended, exit code). A ScriptTimeout of the caller's clock is reported as
-    'Script timed out after Xs', with the traceback of its place.
+    'Script timed out after Xs', with the traceback of its place. With `announces_script` the broker learns when the script itself
+    begins. Without `finishes`, threads and exit handlers are left alone: a
+    rehearsal must not use up those that preloaded modules registered.
     """
     emit.use(emitter)
+    display.begin()
     explain.remember_source(source)
     base_globals = {} if base_globals is None else base_globals
     if not all(_load(name, job, base_globals, emitter) for name, job in loaders):
@@ -45,7 +50,7 @@ def run_script(
     kinds["a Python tool"] = [each["name"] for each in tool_sources]
     if base_globals and not _check_taken_names(kinds, base_globals, emitter):
         return RAISED, 1
-    if tool_sources and not _load_sources(tool_sources, base_globals, emitter):
+    if tool_sources and not load_sources(tool_sources, base_globals, emitter):
         return RAISED, 1
     scope = _fresh_globals(base_globals, {**(tools or {}), **(inputs or {})})
     ending = DONE, 0
@@ -54,19 +59,23 @@ def run_script(
         if preamble:
             _run(preamble, explain.PREAMBLE, scope)
         is_setup = False
-        # The script can write frames, too: after this one the broker believes no failure of the set-up.
-        emitter.send({"type": "setup_over"})
+        if announces_script:
+            # The script can write frames, too: after this one the broker believes no failure of the set-up.
+            emitter.send({"type": "setup_over"})
         _run(source, explain.FILENAME, scope)
         if postamble:
             _run(postamble, explain.POSTAMBLE, scope)
     except BaseException as error:
-        ending = _report_ending(emitter, error, timeout_text, is_setup)
+        ending = report_ending(emitter, error, timeout_text, is_setup)
         if ending[0] is TIMED_OUT or emit.clock_ran_out():
             return ending
+    if not finishes:
+        return ending
     try:
+        display.flush_figures()
         _finish_threads_and_exit_handlers()
     except BaseException as error:
-        late = _report_ending(emitter, error, timeout_text)
+        late = report_ending(emitter, error, timeout_text)
         return late if ending[0] is DONE or late[0] is TIMED_OUT else ending
     return ending
 
@@ -97,8 +106,8 @@ def _line_of(error, filename):
     return "" if line is None else f" ({filename}, line {line})"
 
 
-def _load_sources(sources, scope, emitter):
-    """Loads the Python tools. Reports a failure and returns False."""
+def load_sources(sources, scope, emitter):
+    """Loads Python tools. Reports a failure and returns False."""
     names = [explain.tool_filename(source["name"]) for source in sources]
     pairs = zip(python_tools.make_loaders(sources), names)
     return all(_load(name, job, scope, emitter, filename) for (name, job), filename in pairs)
@@ -115,7 +124,7 @@ def _check_taken_names(kinds, base_globals, emitter):
     return True
 
 
-def _report_ending(emitter, error, timeout_text, is_setup=False):
+def report_ending(emitter, error, timeout_text, is_setup=False):
     """Reports the exception that left the script, or the code before it. Returns (how it ended, exit code)."""
     if isinstance(error, emit.ScriptTimeout):
         place = explain.describe_place(error)
@@ -131,9 +140,11 @@ def _report_ending(emitter, error, timeout_text, is_setup=False):
         _report(emitter, f"{message} (the script called sys.exit)", place, "exit")
         return EXITED, code & 0xFF
     kind = "exception"
-    is_of_script = isinstance(error, SyntaxError) and error.filename == explain.FILENAME
-    if is_of_script and explain.last_line(error, explain.FILENAME) is None:
+    is_of_script = isinstance(error, SyntaxError) and explain.is_script(error.filename)
+    if is_of_script and explain.last_line(error, error.filename) is None:
         kind = "syntax"
+    elif isinstance(error, KeyboardInterrupt) and emit.was_interrupted():
+        kind = "interrupted"
     elif isinstance(error, MemoryError):
         kind = "memory"
     _report(emitter, *explain.describe(error), kind)
@@ -153,14 +164,18 @@ def rehearse():
     json.loads('{"values": [0, 1, 2]}')
 
 
+def base_names(base_globals):
+    """Returns the names that every script finds."""
+    own = {"display": display.display, "ToolError": ToolError, "ConversionError": ConversionError}
+    return {**base_globals, **emit.HELPERS, **own}
+
+
 def _fresh_globals(base_globals, own):
     main = types.ModuleType("__main__")
     # Pickle, dataclasses and typing look a script's classes up here.
     sys.modules["__main__"] = main
     scope = main.__dict__
-    scope.update(base_globals)
-    scope.update(emit.HELPERS)
-    scope.update(ToolError=ToolError, ConversionError=ConversionError)
+    scope.update(base_names(base_globals))
     scope.update(own)
     scope["__builtins__"] = builtins
     scope["__name__"] = "__main__"

@@ -16,6 +16,8 @@ from . import emit, explain, imports, runtime, tool_functions
 from .convert import to_json
 
 _HOME = ".sandglass/home"  # in a directory of packages
+_REHEARSAL = b"""{"script": "emit_result([n for n in range(3)])", "inputs": {}, "secrets": {}, "limits": {}, "deadline": 1e12,
+"timeout_text": "30", "tools": null, "tool_sources": null, "stdin_base64": null, "preamble": null, "postamble": null, "check": null}"""
 FRAME_FD = 3  # frames go out over it; requests and answers come in, each as a length and JSON
 
 
@@ -40,6 +42,15 @@ def warm_up():
         exec(compile("1/0", explain.FILENAME, "exec"), {})
     except ZeroDivisionError as error:
         explain.describe(error)
+
+
+def rehearse():
+    """Serves a request without reports. It touches the memory that every run touches: page faults after a fork, those of code
+    included, are most of the cost of a short run."""
+    before = emit.current
+    _serve(json.loads(bytearray(_REHEARSAL)), emit.SilentEmitter(FRAME_FD), Preloaded({}), None, finishes=False)
+    emit.use(before)
+    explain.forget_source()
 
 
 def open_streams():
@@ -68,7 +79,14 @@ def run(request, emitter, preloaded, make_bridge):
 
     `make_bridge()` is called if there are tools. Without a deadline in the request, the broker or the engine raises SIGALRM.
     """
-    _give_input(request.get("stdin_base64"))
+    code, notes = _serve(request, emitter, preloaded, make_bridge)
+    _send_finished(notes)
+    return code
+
+
+def _serve(request, emitter, preloaded, make_bridge, finishes=True):
+    """Returns the exit code, and which modules the script loaded."""
+    give_input(request.get("stdin_base64"))
     os.environ.update(request["secrets"])
     text.hide(request["secrets"])
     code, notes = None, imports.ImportNotes()
@@ -80,14 +98,13 @@ def run(request, emitter, preloaded, make_bridge):
         else:
             if preloaded.notes_imports:
                 notes.begin()
-            code = _execute(request, emitter, preloaded, make_bridge)
+            code = _execute(request, emitter, preloaded, make_bridge, finishes)
         emit.disarm()
     except emit.ScriptTimeout:
         if code is None:  # otherwise it came after the script was done
             code = 1
             runtime.report_timeout(emitter, request["timeout_text"])
-    _send_finished(notes)
-    return code
+    return code, notes
 
 
 def find_home_files():
@@ -118,7 +135,7 @@ def _copy_tree(source, target):
             continue
 
 
-def _give_input(content):
+def give_input(content):
     """Makes descriptor 0 read these bytes: from a file without a name, so that programs of the script can read them, too."""
     if content is None:
         return
@@ -159,7 +176,7 @@ def _check(request, emitter, preloaded):
     return 0
 
 
-def _execute(request, emitter, preloaded, make_bridge):
+def _execute(request, emitter, preloaded, make_bridge, finishes):
     try:
         tools = _tools(request, make_bridge)
     except SetupError as error:
@@ -176,6 +193,8 @@ def _execute(request, emitter, preloaded, make_bridge):
         preamble=request.get("preamble") or "",
         postamble=request.get("postamble") or "",
         timeout_text=request["timeout_text"],
+        announces_script=request.get("announces_script", True),
+        finishes=finishes,
     )
     return code
 

@@ -113,6 +113,10 @@ SOCKET_OPTIONS = (
     (6, (14, 31, 32, 38)),
 )
 
+# SO_LINGER succeeds and does nothing. Otherwise the last process to close such a socket waits for its peer, even if the socket does not
+# block. That could be the broker, to which a script can send the descriptor.
+_SOL_SOCKET, _SO_LINGER = 1, 13
+
 _TYPE_MASK = 0xF  # SOCK_NONBLOCK and SOCK_CLOEXEC stand above it
 _CLONE_NAMESPACES = 0x7E020000  # every CLONE_NEW* flag that clone(2) takes
 # TIOCSTI and TIOCLINUX type into a terminal, FIOSETOWN and SIOCSPGRP are F_SETOWN.
@@ -146,8 +150,8 @@ def _one_of(values):
 
 
 def _refused_options():
-    """Returns jumps that refuse the options of SOCKET_OPTIONS, for a rule that then allows."""
-    program = []
+    """Returns jumps that refuse the options of SOCKET_OPTIONS and pass over SO_LINGER, for a rule that then allows."""
+    program = [(_LD, 0, 0, _low(1)), (_JEQ, 0, 3, _SOL_SOCKET), (_LD, 0, 0, _low(2)), (_JEQ, 0, 1, _SO_LINGER), (_RET, 0, 0, _errno(0))]
     for level, options in SOCKET_OPTIONS:
         body = [(_LD, 0, 0, _low(2)), *_one_of(options), (_RET, 0, 0, _ALLOW), (_RET, 0, 0, _errno(errno.EPERM))]
         program += [(_LD, 0, 0, _low(1)), (_JEQ, 0, len(body), level), *body]

@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 
-from . import child, script_process, seccomp
+from . import child, script_process, seccomp, show_hooks
 from .commands import answer, discard_signals, reap_others, receive_with_fds
 
 KILL_SEC = 0.4  # less than the broker waits for the answer
@@ -25,6 +25,9 @@ def main(config, control_fd):
     control = _socket.socket(fileno=control_fd)  # importing `socket` would cost every child memory
     for path in config["import_paths"]:
         sys.path.append(path)
+    if config["import_paths"]:
+        # For interpreters that scripts start, such as the workers of joblib. This one does not read it.
+        os.environ["PYTHONPATH"] = os.pathsep.join(config["import_paths"])
     if config.get("installed"):
         from . import installed  # only here: `site` would cost every child memory
 
@@ -38,6 +41,7 @@ def main(config, control_fd):
         seccomp.load(None if landlock.can_scope_signals() else os.getpid())
     else:
         seccomp.load()
+    show_hooks.install()
     all_preloaded, loaded = ({},), {"tools": _empty_report(), "preload": {**_empty_report(), "deferred": []}}
     if config["tools"] or config["preload"]:
         from . import preloading

@@ -146,7 +146,7 @@ class Case:
         for end in (self._channel, self._reader, self._writer):
             end.setblocking(False)
         self._zygote = StandInZygote(bench.dead if header["dead"] else bench.alive, child_bytes)
-        config = {"workspace": bench.workspace, "checker": header["checker"]}
+        config = {"workspace": bench.workspace, "checker": header["checker"], "tools": None, "preload": []}
         outbox = channel.Outbox(self._writer.fileno())
         self._broker = broker.Broker(config, self._channel.fileno(), outbox, self._zygote)
         self.out = b""

@@ -30,13 +30,13 @@ def exited(code):
 class RunTestCase(unittest.TestCase):
     maxDiff = None
 
-    def make(self, max_output=1 << 20, timeout=10, pid_fd=-1, **request):
+    def make(self, max_output=1 << 20, timeout=10, pid_fd=-1, is_set_up=False, **request):
         self.outbox = Outbox()
         request = {"execution_id": "e1", "timeout_sec": timeout, "max_output_bytes": max_output, **request}
         # The broker's end of the frame socket is only asked for its number.
         frames = types.SimpleNamespace(fileno=lambda: -1)
         spare = types.SimpleNamespace(socket=frames, out_fd=-1, err_fd=-1, pid=0, pid_fd=pid_fd)
-        self.run_ = Run(request, spare, 100.0, self.outbox)
+        self.run_ = Run(request, spare, 100.0, self.outbox, is_set_up=is_set_up)
         return self.run_
 
     def take(self, data, now=101.0, **options):

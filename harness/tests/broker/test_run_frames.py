@@ -1,4 +1,5 @@
 import json
+import signal
 
 from sandglass_harness.caps import JUNK_LINE_BYTES
 
@@ -55,11 +56,29 @@ class FramesTest(RunTestCase):
         self.assertEqual(self.take(data, now=110.5)[0]["kind"], "timeout")
         self.assertEqual(self.run_.killed_for, "timeout")
 
+    def test_an_interrupt_that_a_cell_has_missed_is_repeated_once_and_no_other_signal(self):
+        for interrupted, cell, want in ((True, {"number": 1}, [signal.SIGINT]), (False, {"number": 1}, []), (True, None, [])):
+            run, sent = self.make(cell=cell), []
+            run.spare.signal = sent.append
+            run.interrupted = interrupted
+            for _ in range(2):
+                run.take_frames(line(type="interrupt_missed"), 101.0)
+            self.assertEqual((sent, self.outbox.frames), (want, []))
+            self.assertEqual(run.sent, (1 if cell else 2) * (len(line(type="interrupt_missed")) - 1 + JUNK_LINE_BYTES))
+
     def test_a_failed_set_up_after_its_end_is_a_lie(self):
         failed = line(type="error", message="the preamble failed: KeyError: 'a'", kind="setup")
         self.assertEqual(self.take(failed)[0]["kind"], "setup")
         self.assertEqual(self.take(line(type="setup_over") + failed)[0]["kind"], "exception")
         self.assertEqual((self.run_.reported_error, self.run_.finished), (True, False))
+
+    def test_a_run_without_set_up_can_claim_no_failure_of_it(self):
+        failed = line(type="error", message="the preamble failed: KeyError: 'a'", kind="setup")
+        run = self.make(is_set_up=True)
+        run.take_frames(failed, 101.0)
+        self.assertEqual(self.outbox.frames[0]["kind"], "exception")
+        self.assertIs(run.make_request()["announces_script"], False)
+        self.assertIs(self.make().make_request()["announces_script"], True)
 
     def test_a_run_that_ends_in_its_set_up_says_so(self):
         run = self.make()

@@ -15,12 +15,12 @@ class DrainTest(unittest.TestCase):
         self.near.close()
         self.far.close()
 
-    def drain(self, take_frames):
+    def drain(self, take_frames, **bound):
         ends = types.SimpleNamespace(socket=self.near)
         run = types.SimpleNamespace(
             spare=ends, streams=[], killed_for=None, deadline=0, over=False, take_frames=take_frames
         )
-        traffic.Traffic(run, None, None, None).drain()
+        traffic.Traffic(run, None, None, None).drain(**bound)
 
     def test_pieces_that_carry_descriptors_are_read_alone_and_cost_no_frame_behind_them(self):
         pieces, taken = 0, []
@@ -49,6 +49,17 @@ class DrainTest(unittest.TestCase):
         self.far.send(b"y")
         self.drain(write_on)
         self.assertLess(amount, traffic.REST_SIZE + 2 * traffic.READ_SIZE)
+
+    def test_it_takes_few_small_pieces_of_a_process_that_goes_on(self):
+        taken = []
+
+        def write_on(data, _now):
+            taken.append(data)
+            self.far.send(b"y")
+
+        self.far.send(b"x" * 1000)
+        self.drain(write_on, reads=traffic.LIVE_READS)
+        self.assertEqual(taken, [b"x" * 1000] + [b"y"] * (traffic.LIVE_READS - 1))
 
 
 if __name__ == "__main__":

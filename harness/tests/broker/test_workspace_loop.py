@@ -29,7 +29,7 @@ class WorkspaceLoopTest(unittest.TestCase):
         watcher = Watcher()
         channel = WorkspaceChannel(self.ours.fileno(), GatheringOutbox(self.ours.fileno()), watcher, None)
         parts = {"watcher": watcher, "channel": channel, "sources": Sources(watcher, channel), "zygote": _Zygote()}
-        state = {"_activities": {}, "_jobs": [], "_waiting": [], "_spare": None, "_forking": None, "_spare_due": None, "_held_back": False}
+        state = {"_activities": {}, "_jobs": [], "_waiting": [], "_spare": None, "_forking": None, "_spare_due": None, "_held_back": False, "_after_flush": []}
         vars(self.workspace).update(parts | state)
 
     def read_all(self):

@@ -126,6 +126,28 @@ class EmitterTest(unittest.TestCase):
             got = [(f["n"], f["fill"]) for f in frames if f["from"] == number]
             self.assertEqual(got, [(n, str(number) * 3000) for n in range(30)])
 
+    def test_lines_that_are_held_are_written_with_the_next_one_in_order(self):
+        read, write = self.pipe()
+        emitter = emit.Emitter(write)
+        for n in range(2):
+            emitter.hold_line(emitter.line_of({"n": n}))
+        self.assertEqual(held_in(read), 0)
+        emitter.send({"n": 2})
+        first = os.read(read, 1 << 16)
+        emitter.hold_line(emitter.line_of({"n": 3}))
+        emitter.release()
+        emitter.release()
+        os.close(write)
+        self.assertEqual((first, read_all(read)), (b'{"n":0}\n{"n":1}\n{"n":2}\n', b'{"n":3}\n'))
+
+    def test_a_forked_child_does_not_write_what_its_parent_holds(self):
+        def write(emitter):
+            emitter.hold_line(emitter.line_of({"from": "parent"}))
+            os.waitpid(in_a_process(emitter.send, {"from": "child"}), 0)
+            emitter.release()
+
+        self.assertEqual([frame["from"] for frame in self.collect(write)], ["child", "parent"])
+
     def test_forked_children_do_not_mix_their_lines_with_one_another_or_with_threads(self):
         def write(emitter):
             def work(name, count=12):

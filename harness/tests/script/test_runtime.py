@@ -1,6 +1,9 @@
+import atexit
 import functools
+import linecache
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -8,7 +11,7 @@ import textwrap
 import time
 import unittest
 
-from sandglass_harness.script import emit, runtime, tools
+from sandglass_harness.script import emit, runtime, script_process, tools
 
 from .. import forked
 
@@ -334,6 +337,7 @@ atexit.register(emit_log, "last registered")
         self.assertEqual(told, ["loader", "tool", "preamble", "setup_over", "script", "postamble"])
         self.assertEqual([frame for frame in frames if "message" not in frame], [self.SAYS])
         self.assertEqual([f.get("kind") for f in self.all_frames("x = (")[1:]], [None, "syntax"])
+        self.assertEqual(self.all_frames("emit_log('script')", announces_script=False)[1:], [{"type": "log", "message": "script", "level": "info"}])
 
     def test_the_set_up_is_never_over_when_it_failed(self):
         for options in ({"preamble": "1/0"}, {"tool_sources": [{"name": "f", "source": "1/0", "stub": ""}]}):
@@ -367,6 +371,33 @@ atexit.register(emit_log, "last registered")
             return emitter.frames
 
         self.assertEqual(forked.call(rehearsed), [result(False)])
+
+    def test_rehearsing_a_request_leaves_no_trace_and_reports_to_nobody(self):
+        def rehearsed():
+            read, script_process.FRAME_FD = os.pipe()
+            os.set_blocking(read, False)
+            atexit.register(print, "an exit handler")
+            linecache.clearcache()  # an earlier test of this process may have left a script there
+            before = emit.current, os.environ.copy(), atexit._ncallbacks(), set(sys.modules), dict(linecache.cache)
+            emit.install_clock()
+            script_process.rehearse()
+            after = emit.current, os.environ.copy(), atexit._ncallbacks(), set(sys.modules), dict(linecache.cache)
+            try:
+                sent = os.read(read, 100).decode()
+            except BlockingIOError:
+                sent = None
+            return [before == after, signal.getitimer(signal.ITIMER_REAL)[0], sent]
+
+        self.assertEqual(forked.call(rehearsed), [True, 0.0, None])
+
+    def test_rehearsing_a_request_runs_its_script(self):
+        def rehearsed():
+            heard = forked.Collecting()
+            emit.SilentEmitter = lambda _fd: heard
+            script_process.rehearse()
+            return heard.frames
+
+        self.assertEqual(forked.call(rehearsed), [result([0, 1, 2])])
 
     def test_it_needs_neither_fork_nor_a_signal(self):
         """An engine without processes runs it in place: no part of it imports what only Linux has at call time."""

@@ -88,7 +88,7 @@ export class Broker {
     this.#isOver = true
     this.#current?.stop()
     this.#outbox.end()
-    await this.#instances.end(this.#current?.guest)
+    await this.#instances.end([this.#current?.guest])
     this.#options.release?.()
     this.#settle(ending)
     this.#instances.giveUp() // last: to a caller that waits, an earlier call would mean that the sandbox lives

@@ -19,7 +19,14 @@ import { unpackWheels } from './wheels.ts'
 const RECIPE = 3
 /** The heap of V8, for file names and JSON. Python's memory and files lie outside of it. */
 const HEAP_MiB = 128
-const ENVIRONMENT = { HOME: '/tmp', LANG: 'C.UTF-8', USER: 'sandbox', LOGNAME: 'sandbox', PATH: '/usr/bin:/bin' }
+const ENVIRONMENT = {
+  HOME: '/tmp',
+  LANG: 'C.UTF-8',
+  USER: 'sandbox',
+  LOGNAME: 'sandbox',
+  PATH: '/usr/bin:/bin',
+  MPLBACKEND: 'agg',
+}
 
 /** The directory of unpacked wheels inside an instance. */
 const WHEELS = '/wheels'
@@ -179,7 +186,7 @@ function contentsFor(environment: EngineEnvironment, snapshot: Snapshot | undefi
     args: [
       '--permission',
       ...readable.map((path) => `--allow-fs-read=${path}`),
-      '--allow-worker', // the watchdog, started before anything else
+      '--allow-worker', // the watchdog, started before anything else, and the interrupts of a session
       '--disallow-code-generation-from-strings',
       '--wasm-lazy-validation', // functions are validated at their first call; most are never called
       `--max-old-space-size=${HEAP_MiB}`,

@@ -21,6 +21,8 @@ export interface GuestProcess {
   readonly unsentBytes: number
   /** Resolves when the process has read what is unsent now, or can read nothing more. Never rejects. */
   taken(): Promise<void>
+  /** Interrupts a cell of a session, by its number in this instance. `onNoted` is called when the instance knows of it. */
+  interrupt(turn: number, onNoted: () => void): void
   kill(): void
   /** Kills the process and stops reading its output. */
   destroy(): void

@@ -24,6 +24,7 @@ export function makeUnstartedGuest(child: ChildProcess, explain: (error: unknown
     sendToScript: ignoreCall,
     unsentBytes: 0,
     taken: () => Promise.resolve(),
+    interrupt: ignoreCall,
     kill: ignoreCall,
     destroy: ignoreCall,
     lastOutput: () => '',

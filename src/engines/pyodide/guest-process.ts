@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import { constants } from 'node:os'
-import type { Readable, Writable } from 'node:stream'
+import type { Duplex, Readable, Writable } from 'node:stream'
 import { messageOf, SandglassError, shortageError } from '../../errors/index.ts'
 import { FrameSplitter } from '../../protocol/index.ts'
 import type { GuestProcess, ProcessEnd } from './guest-interface.ts'
@@ -11,7 +11,7 @@ import type { GuestMessage, StartMessage } from './guest/wire.ts'
 /** The longest line of a guest: a chunk of a file, as base64. */
 const MAX_LINE_BYTES = 1024 * 1024
 const MAX_WORDS = 8192
-const PIPES = ['pipe', 'ignore', 'pipe', 'pipe', 'pipe', 'pipe', 'pipe'] as const
+const PIPES = ['pipe', 'ignore', 'pipe', 'pipe', 'pipe', 'pipe', 'pipe', 'pipe'] as const
 
 /** The command that starts a guest. */
 export interface GuestCommand {
@@ -36,16 +36,20 @@ export function startGuest(
   const child = spawnGuest(command)
   if (child.pid === undefined) return makeUnstartedGuest(child, (error) => makeStartError(command, error))
   const input = child.stdin as Writable
-  const [frames, stdout, stderr, control] = child.stdio.slice(3, PIPES.length) as [
+  const [frames, stdout, stderr, control, interrupts] = child.stdio.slice(3, PIPES.length) as [
     Readable,
     Readable,
     Readable,
     Readable,
+    Duplex,
   ]
+  let onNoted = (): void => undefined
+  interrupts.on('data', () => onNoted())
   let words = ''
   const { promise: ended, resolve: end } = Promise.withResolvers<ProcessEnd>()
   input.on('error', () => {}) // the end of the process reports it
-  for (const stream of [frames, stdout, stderr, control, child.stderr as Readable]) stream.on('error', () => {})
+  for (const stream of [frames, stdout, stderr, control, interrupts, child.stderr as Readable])
+    stream.on('error', () => {})
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     if (words.length < MAX_WORDS) words += text.slice(0, MAX_WORDS - words.length)
   })
@@ -81,6 +85,12 @@ export function startGuest(
       return input.writableLength
     },
     taken: () => takenOf(input),
+    interrupt(turn, noted) {
+      onNoted = noted
+      const number = Buffer.alloc(4)
+      number.writeInt32LE(turn)
+      interrupts.write(number)
+    },
     kill,
     destroy() {
       kill()

@@ -3,7 +3,7 @@ import { Countdown } from '../../support/index.ts'
 import { RunState, type KillCause } from './run-state.ts'
 import type { GuestProcess } from './guest-interface.ts'
 import type { GuestMessage } from './guest/wire.ts'
-import { listen } from './listen.ts'
+import { countsOf, GuestOutput } from './guest-output.ts'
 import type { RunOutbox } from './outbox.ts'
 import { ANSWER_HEAD, bodyOf, COLLECTED_MS, orderOf, type Request, makeTooLargeAnswer } from './requests.ts'
 import type { Spare } from './spare.ts'
@@ -14,6 +14,12 @@ const KEEP_MS = 30_000
 /** Time for them after a cancellation. */
 const CANCELLED_KEEP_MS = 500
 
+/** The part of a session in the run of a cell: its number in the instance, and the output of the instance. */
+export interface CellTurn {
+  readonly turn: number
+  readonly output: GuestOutput
+}
+
 /** One run in an instance: its timers, its input, and the messages of the instance until it is done. */
 export class GuestRun {
   readonly state: RunState
@@ -23,15 +29,29 @@ export class GuestRun {
   readonly answerHead: Buffer
   readonly #outbox: RunOutbox
   readonly #onFiles: ((message: GuestMessage) => void) | undefined
+  readonly #cell: CellTurn | undefined
   #killing: Countdown | undefined
   #waking: Countdown | undefined
   /** Set for a script that asked to be woken. */
   #wake: NodeJS.Timeout | undefined
   /** Ends the collection. It holds on to the run, with the files that it took. */
   #collecting: NodeJS.Timeout | undefined
+  #wantsInterrupt = false
+  #isKilled = false
+  #lives = false
 
-  /** @param onFiles takes the files of the workspace, which come after the script; absent: they are not kept. */
-  constructor(request: Request, spare: Spare, outbox: RunOutbox, onFiles?: (message: GuestMessage) => void) {
+  /**
+   * @param onFiles takes the files of the workspace, which come after the script; absent: they are not kept.
+   * @param cell absent: a script, after which the instance ends.
+   */
+  constructor(
+    request: Request,
+    spare: Spare,
+    outbox: RunOutbox,
+    onFiles?: (message: GuestMessage) => void,
+    cell?: CellTurn,
+  ) {
+    this.#cell = cell
     this.spare = spare
     this.guest = spare.guest
     this.#outbox = outbox
@@ -59,29 +79,55 @@ export class GuestRun {
       () => state.deadline + 5 - performance.now(),
       () => this.#wakeNow(),
     )
-    const drained = listen(guest, state, () => {
+    const output = this.#cell?.output ?? new GuestOutput(guest)
+    output.begin(state, () => {
       if (state.over) this.kill('output-limit')
+      this.#sendInterrupt()
     })
-    guest.send({ ...orderOf(state), keep: this.#onFiles !== undefined })
+    const order = { ...orderOf(state), keep: this.#onFiles !== undefined }
+    guest.send(this.#cell === undefined ? order : { ...order, type: 'cell', turn: this.#cell.turn })
     guest.sendToScript(Buffer.from(JSON.stringify(bodyOf(state))))
     for (;;) {
       const next = await guest.control.next()
       if (next.done === true) break
       const message = next.value
       if (message.type === 'refused') {
-        for (const stream of [guest.frames, guest.stdout, guest.stderr]) stream.removeAllListeners('data')
+        output.leave()
         // A guest that a script took over sends what it likes.
         if (typeof message.reason !== 'string') throw new TypeError('a refusal has no reason')
         const path = truncateLikeHarness(JSON.stringify(message.path), 400)
         return `the file ${path} could not be put into the workspace: ${truncateLikeHarness(message.reason, 200)}`
       }
-      await this.#takeControl(message, drained)
+      await this.#takeControl(message, output)
       if (message.type === 'collected') break
     }
+    if (this.lives) return undefined
     guest.kill()
-    await drained
+    await output.closed
+    output.end()
     guest.destroy() // output that nobody reads must not delay its end
     return undefined
+  }
+
+  /** True if the instance can run another cell. */
+  get lives(): boolean {
+    return this.#lives && this.state.finished && !this.#isKilled && !this.state.over
+  }
+
+  /** Interrupts a cell. */
+  interrupt(): void {
+    if (this.state.hasEnded) return
+    this.#wantsInterrupt = true
+    this.#sendInterrupt()
+  }
+
+  /** Before the cell itself has begun, it would ignore an interrupt. */
+  #sendInterrupt(): void {
+    if (this.#cell === undefined || !this.#wantsInterrupt || !this.state.isSetUp) return
+    this.#wantsInterrupt = false
+    this.state.isInterrupted = true
+    // A cell that waits for an answer is woken when it can see the interrupt.
+    this.guest.interrupt(this.#cell.turn, () => this.#wakeNow())
   }
 
   /** Sends the script the answer to a call. */
@@ -94,14 +140,14 @@ export class GuestRun {
 
   /** Ends the run at the request of the host, unless its script has ended. */
   cancel(): void {
-    if (this.state.hasEnded && this.#onFiles !== undefined)
-      setTimeout(() => this.guest.kill(), CANCELLED_KEEP_MS).unref()
+    if (this.state.hasEnded && this.#onFiles !== undefined) this.#collectFor(CANCELLED_KEEP_MS)
     this.kill('cancelled')
   }
 
   kill(cause: KillCause): void {
     if (this.state.hasEnded) return
     this.state.killedFor ??= cause
+    this.#isKilled = true
     this.guest.kill()
     this.press(false) // read the rest of the pipes, which is small
   }
@@ -129,15 +175,23 @@ export class GuestRun {
     clearTimeout(this.#collecting)
   }
 
-  async #takeControl(message: GuestMessage, drained: Promise<unknown>): Promise<void> {
-    const { guest, state } = this
+  async #takeControl(message: GuestMessage, output: GuestOutput): Promise<void> {
+    const { state } = this
     if (message.type === 'ended' && !state.hasEnded) {
       state.hasEnded = true
       state.exitCode = typeof message.exitCode === 'number' ? message.exitCode : null
       state.fault = typeof message.fault === 'string' ? message.fault : null
       const keepMs = this.#onFiles === undefined ? 0 : KEEP_MS
-      this.#collecting = setTimeout(() => guest.kill(), COLLECTED_MS + keepMs).unref()
-      await drained // files follow all other output
+      this.#collectFor(COLLECTED_MS + keepMs)
+      const written = this.#cell === undefined ? undefined : countsOf(message.written)
+      this.#lives = message.lives === true && written !== undefined
+      // Files follow all other output.
+      if (written !== undefined) await output.reach(written)
+      else {
+        if (this.#cell !== undefined) this.#killLate()
+        await output.closed
+        output.end()
+      }
     } else if (message.type === 'file' && state.hasEnded) {
       const { path, size, offset, contentBase64 } = message
       state.emit({ type: 'file', path, size, offset, content_base64: contentBase64 }, false)
@@ -156,13 +210,27 @@ export class GuestRun {
     }
   }
 
+  /** Kills the instance if its files have not come in this time. */
+  #collectFor(ms: number): void {
+    clearTimeout(this.#collecting)
+    this.#collecting = setTimeout(() => this.#killLate(), ms).unref()
+  }
+
+  /** Kills the instance after the end of the script. */
+  #killLate(): void {
+    this.#isKilled = true
+    this.guest.kill()
+  }
+
   #wakeAfter(ms: number): void {
     clearTimeout(this.#wake)
     if (ms < 1) this.#wakeNow()
     else this.#wake = setTimeout(() => this.#wakeNow(), Math.min(ms, 3_600_000))
   }
 
+  /** Messages that wait for the script wake it, too: one that only asks to be woken takes no memory here. */
   #wakeNow(): void {
-    if (this.state.hasTools && !this.state.hasEnded) this.guest.sendToScript(NO_BYTES)
+    const { state, guest } = this
+    if (state.hasTools && !state.hasEnded && guest.unsentBytes === 0) guest.sendToScript(NO_BYTES)
   }
 }

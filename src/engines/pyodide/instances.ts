@@ -72,10 +72,10 @@ export class Instances {
     return gone
   }
 
-  /** Kills all instances, including the one that runs a script; resolves when they have ended. */
-  async end(running: GuestProcess | undefined): Promise<void> {
+  /** Kills all instances, including those that run something; resolves when they have ended. */
+  async end(running: readonly (GuestProcess | undefined)[]): Promise<void> {
     this.#isOver = true
-    const guests = [this.#spare?.guest, this.#starting, running].filter((guest) => guest !== undefined)
+    const guests = [this.#spare?.guest, this.#starting, ...running].filter((guest) => guest !== undefined)
     for (const guest of guests) guest.destroy()
     await Promise.all([...guests.map((guest) => guest.ended), ...this.#dying])
   }

@@ -45,6 +45,7 @@ function makeReport(
       workspaces: true,
       concurrentActivities: false,
       programs: false,
+      sessions: 'cells',
       lesserCpus: false,
     },
     probes: {

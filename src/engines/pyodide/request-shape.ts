@@ -8,7 +8,8 @@ const MAX_MODE = 0o777
 const SUSPECT_NUMBER = /(?<!\d)\d{309}|[eE]\+?\d\d/
 
 const isText: IsSound = (value) => typeof value === 'string'
-const isId: IsSound = (value) =>
+/** True for an id of a run or an activity. */
+export const isId: IsSound = (value) =>
   typeof value === 'string' && value.length > 0 && Array.from(value).length <= CAPS.executionId
 const isNonce: IsSound = (value) => typeof value === 'string' && Array.from(value).length <= CAPS.nonce
 const isCount: IsSound = (value) => Number.isInteger(value) && Number(value) >= 0
@@ -33,6 +34,10 @@ function orAbsent(isSound: IsSound): IsSound {
 const COLLECT_LIMITS = ['max_files', 'max_file_bytes', 'max_total_bytes'] as const
 const areCollectLimits: IsSound = (value) =>
   isObject(value) && COLLECT_LIMITS.every((name) => orAbsent(isPositive)((value as Record<string, unknown>)[name]))
+
+/** True for the place of a cell. */
+export const isCell: IsSound = (value) =>
+  isObject(value) && isPositive(value['number']) && ['keep', 'rollback'].includes(value['on_error'] as string)
 
 const WRAPPER_CODE = { preamble: orAbsent(isText), postamble: orAbsent(isText) }
 

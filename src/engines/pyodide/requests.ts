@@ -77,8 +77,8 @@ const OPTIONAL = ['whole', 'files', 'list_tools', 'preamble', 'postamble'] as co
 /** Returns the request as the script's process reads it. */
 export function bodyOf({ request, timeoutText }: RunState): object {
   if (request.type === 'execute') {
-    const { script, inputs, secrets, tools, tool_sources, stdin_base64, preamble, postamble } = request
-    const given = { script, inputs, secrets, tools, tool_sources, stdin_base64, preamble, postamble }
+    const { script, inputs, secrets, tools, tool_sources, stdin_base64, preamble, postamble, cell } = request
+    const given = { script, inputs, secrets, tools, tool_sources, stdin_base64, preamble, postamble, cell }
     return { ...given, timeout_text: timeoutText, check: null }
   }
   const { script, mode, policy, names, allow_modules, tools } = request

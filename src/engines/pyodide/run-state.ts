@@ -9,6 +9,7 @@ import {
   truncateLikeHarness,
 } from '../../protocol/index.ts'
 import { MAX_JSON_PARTS } from '../../support/index.ts'
+import { DisplayCount } from './display-count.ts'
 import type { RunOutbox } from './outbox.ts'
 import { RunClock } from './run-clock.ts'
 import { OutputGatherer } from './output-gatherer.ts'
@@ -24,13 +25,17 @@ const FINISHED = Buffer.from('{"type":"finished"}')
 /** The same with the modules that the script loaded: 32 of 200 characters. */
 const FINISHED_WITH = Buffer.from('{"type":"finished","imported":[')
 const MAX_FINISHED_BYTES = 8 * 1024
+const DISPLAY = Buffer.from('{"type":"display",')
+const DISPLAYS_OVER = Buffer.from('{"type":"displays_over"}')
 const WAKE = /^\{"type":"wake","after":(\d[\d.e+-]{0,30})\}$/
 /** Frames that may be longer than the output limit: calls of tools do not count, and errors are cut first. */
-const MAY_EXCEED = /^\{"type":"(?:tool_call|error)",/
+const MAY_EXCEED = /^\{"type":"(?:tool_call|error|display)",/
 const FROM_SCRIPT: ReadonlySet<string> = new Set([
   'final_result',
+  'value',
   'intermediate',
   'log',
+  'display',
   'error',
   'tool_call',
   'check_result',
@@ -53,6 +58,8 @@ export class RunState {
   over = false
   exitCode: number | null = null
   fault: string | null = null
+  /** True if the host interrupts it, a cell. */
+  isInterrupted = false
   /** True if the guest has reported how the script ended. */
   hasEnded = false
   limitsHit: readonly string[] = []
@@ -62,6 +69,7 @@ export class RunState {
   #hasSentError = false
   #hasSentTimeout = false
   #sent = 0
+  readonly #displays = new DisplayCount()
   readonly #outbox: RunOutbox
   readonly #lines: LineSplitter
   readonly #onWake: (afterMs: number) => void
@@ -74,7 +82,7 @@ export class RunState {
     this.#outbox = outbox
     this.#onWake = onWake
     this.#lines = new LineSplitter(
-      Math.max(this.maxOutput, this.hasTools ? CAPS.argBytes + CAPS.callHeadBytes : 0, 4096),
+      Math.max(this.maxOutput, CAPS.displayBytes, this.hasTools ? CAPS.argBytes + CAPS.callHeadBytes : 0, 4096),
     )
     const output = (name: 'stdout' | 'stderr') => new OutputGatherer((text) => this.#emitOutput(name, text))
     this.streams = [output('stdout'), output('stderr')]
@@ -82,6 +90,15 @@ export class RunState {
 
   get hasTools(): boolean {
     return this.request.type === 'execute' && (this.request.tools?.length ?? 0) > 0
+  }
+
+  /** True if the script itself has begun, as its process says. */
+  get isSetUp(): boolean {
+    return this.#isSetUp
+  }
+
+  get isCell(): boolean {
+    return this.request.type === 'execute' && this.request.cell !== undefined
   }
 
   get deadline(): number {
@@ -178,7 +195,7 @@ export class RunState {
       stdout_bytes: stdout.bytes,
       stderr_bytes: stderr.bytes,
       limits_hit: this.limitsHit,
-      warnings: this.warnings,
+      warnings: [...this.#displays.warnings, ...this.warnings],
       memory_kills: this.killedFor === 'memory' ? 1 : 0,
       ...(this.#endedInSetup && { in_setup: true }),
       ...(this.imported.length > 0 && { imported: this.imported }),
@@ -213,6 +230,7 @@ export class RunState {
   #takeLine(line: Uint8Array): boolean {
     if (line.length < 64) {
       if (SETUP_OVER.equals(line) && !this.#isSetUp) return (this.#isSetUp = true)
+      if (DISPLAYS_OVER.equals(line)) return (this.#displays.areOver = true)
       if (FINISHED.equals(line)) return (this.finished = true)
       const after = WAKE.exec(Buffer.from(line).toString('latin1'))?.[1]
       if (after !== undefined) {
@@ -233,7 +251,9 @@ export class RunState {
     )
       return (this.over = true)
     // Last in the object: of duplicate keys the last one counts, so the id is always the host's own.
-    const stamped = Buffer.concat([line.subarray(0, -1), Buffer.from(`,"execution_id":${JSON.stringify(this.id)}}\n`)])
+    const after = isDisplay(line) ? `,"after":{"stdout":${this.streams[0].bytes}}` : ''
+    const ours = `${after},"execution_id":${JSON.stringify(this.id)}}\n`
+    const stamped = Buffer.concat([line.subarray(0, -1), Buffer.from(ours)])
     const decoded = decodeLine(stamped.subarray(0, -1), Math.max(MAX_JSON_PARTS, this.maxOutput))
     if (decoded.kind !== 'frame' || !FROM_SCRIPT.has(decoded.frame.type)) return false
     const { frame } = decoded
@@ -243,10 +263,19 @@ export class RunState {
     }
     if (frame.type === 'tool_call' && !this.hasTools) return false
     if ((frame.type === 'check_result') !== (this.request.type === 'check')) return false
+    if (frame.type === 'value' && !(this.isCell && line.length <= CAPS.valueBytes)) return false
     if (frame.type === 'intermediate' && frame.label.length > CAPS.label) return false
+    if (frame.type === 'display') return this.#takeDisplay(stamped)
     if (frame.type === 'log' && frame.level.length > CAPS.level) return false
     this.#send(stamped, frame.type !== 'tool_call')
     return true
+  }
+
+  /** Passes a display on; further ones are charged: they cost time. */
+  #takeDisplay(line: Uint8Array): boolean {
+    const isAdmitted = this.#displays.admit(line.length)
+    if (isAdmitted) this.#send(line, false)
+    return isAdmitted
   }
 
   #takeError({ message: told, traceback: traced, kind: claimed }: ErrorFrame): void {
@@ -254,7 +283,8 @@ export class RunState {
     const traceback = traced === null ? null : truncateLikeHarness(traced, CAPS.traceback)
     const isTooEarly = claimed === 'timeout' && performance.now() < this.deadline - 1
     const isTooLate = claimed === 'setup' && this.#isSetUp
-    const isBelieved = SCRIPT_ERROR_KINDS.includes(claimed) && !isTooEarly && !isTooLate
+    const isMadeUp = claimed === 'interrupted' && !this.isInterrupted
+    const isBelieved = SCRIPT_ERROR_KINDS.includes(claimed) && !isTooEarly && !isTooLate && !isMadeUp
     const kind = isBelieved ? claimed : 'exception'
     this.#hasSentError = true
     this.emit({ type: 'error', message, traceback, kind })
@@ -295,6 +325,10 @@ export class RunState {
     this.#sent += bytes
     if (this.#sent > this.maxOutput) this.over = true
   }
+}
+
+function isDisplay(line: Uint8Array): boolean {
+  return DISPLAY.equals(line.subarray(0, DISPLAY.length))
 }
 
 /** The texts in the field `imported` of a frame that can be names of modules; undefined if it is no frame. */

@@ -34,7 +34,7 @@ export function checkTests(at: Fixture): void {
     )
   }
 
-  at.test('a check tells which tools a script may call, also without a policy, if it is asked', ['broker'], () =>
+  at.test('a check tells which tools a script may call, also without a policy, if it is asked', ['harness'], () =>
     at.with({ checker: true }, async (peer) => {
       for (const policy of ['off', 'standard'] as const) {
         assert.deepEqual(await toolsNamedIn(peer, 'emit_result(look())', policy), ['look'])
@@ -44,7 +44,7 @@ export function checkTests(at: Fixture): void {
     }),
   )
 
-  at.test('a check of an answer treats all of it as the script if it is Python that does something', ['broker'], () =>
+  at.test('a check of an answer treats all of it as the script if it is Python that does something', ['harness'], () =>
     at.with({ checker: true }, async (peer) => {
       const rows = [
         ['1/0\nemit_resutl(1)', true, [2]],
@@ -57,6 +57,14 @@ export function checkTests(at: Fixture): void {
       }
       const asked = await check(peer, 'emit_resutl(1)', { whole: 'emit_resutl(2)', policy: 'off' })
       assert.deepEqual([asked.whole, asked.violations], [true, []])
+    }),
+  )
+
+  at.test('a check says everything that it is asked for at once', ['broker'], () =>
+    at.with({ checker: true }, async (peer) => {
+      const more = { whole: 'emit_resutl(look())', list_tools: true, policy: 'off', tools: TOOLS } as const
+      const { whole, tools, violations } = await check(peer, 'emit_result(pay())', more)
+      assert.deepEqual([whole, tools, violations], [true, ['look'], []])
     }),
   )
 
@@ -117,10 +125,13 @@ export function checkTests(at: Fixture): void {
   )
 }
 
+const TOOLS: CheckFrame['tools'] = ['pay', 'look'].map((name) => {
+  const signature = { name, params: [], more: false, returns: 'Any' }
+  return { ...signature, doc: '', types: '', schemas: {}, result: true }
+})
+
 async function toolsNamedIn(peer: HarnessPeer, script: string, policy: CheckFrame['policy']): Promise<unknown> {
-  const tools = ['pay', 'look'].map((name) => ({ name, params: [], more: false, returns: 'Any', doc: '', types: '' }))
-  const asked = tools.map((tool) => ({ ...tool, schemas: {}, result: true }))
-  return (await check(peer, script, { list_tools: true, policy, tools: asked })).tools
+  return (await check(peer, script, { list_tools: true, policy, tools: TOOLS })).tools
 }
 
 async function check(

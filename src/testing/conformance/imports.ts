@@ -30,21 +30,23 @@ export function importTests(at: Fixture): void {
                 { name: 'd_kills.py', message: 'its process died while it was loaded' },
               ],
             })
-            assert.equal((await peer.run('emit_result(t(1))')).result, 2)
-            assert.equal((await peer.run('emit_result(double(t(1)))')).result, 4)
-            const gathered = python`
+            const calls = python`
               import asyncio
               async def main():
                   return await asyncio.gather(t(1), t(2), t(3))
+              note('from a tool')
+              emit_intermediate('calls', [t(1), double(t(1))])
               emit_result(asyncio.run(main()))
             `
-            assert.deepEqual((await peer.run(gathered)).result, [2, 3, 4])
-            assert.deepEqual((await peer.run("note('from a tool')")).events, [
+            assert.deepEqual((await peer.run(calls)).events, [
               { type: 'log', message: 'from a tool', level: 'debug' },
+              { type: 'intermediate', label: 'calls', data: [2, 4] },
+              { type: 'final_result', data: [2, 3, 4] },
             ])
             await peer.run('double = None')
-            assert.equal((await peer.run('emit_result(double(2))')).result, 4)
-            const { warnings } = await new ScriptExecutor({ mode: 'interactive' }).run({ sandbox, script: '' })
+            const again = { sandbox, script: 'emit_result(double(2))' }
+            const { finalData, warnings } = await new ScriptExecutor({ mode: 'interactive' }).run(again)
+            assert.equal(finalData, 4)
             assert.deepEqual(
               warnings.map(({ code, message }) => [code, /[cd]_\w+\.py/.exec(message)?.[0]]),
               [

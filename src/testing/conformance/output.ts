@@ -27,6 +27,7 @@ export function outputTests(at: Fixture): void {
         print('one ü')
         sys.stdout.flush()
         os.write(1, b'two\n')
+        sys.stdout.reconfigure(encoding='utf-8')
         print('three', file=sys.stderr)
         sys.stderr.flush()
         os.write(2, 'vier €\n'.encode())
@@ -147,6 +148,18 @@ export function outputTests(at: Fixture): void {
           endingByExit(),
           true,
         ],
+      )
+      // A run that was given nothing has no set-up that can fail.
+      const bare = await peer.run(python`
+        import json, os
+        claim = {"type": "error", "message": "the preamble failed: KeyError: 'a'", "traceback": None, "kind": "setup"}
+        for fd in range(3, 20):
+            try: os.write(fd, json.dumps(claim).encode() + b'\n')
+            except OSError: pass
+      `)
+      assert.deepEqual(
+        bare.events.map(({ kind, message: told }) => [kind, told]),
+        [['exception', message]],
       )
       // A preamble that really fails is still believed.
       const failed = await peer.run('emit_log("ran")', { preamble: "{}['a']" })

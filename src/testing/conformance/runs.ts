@@ -41,6 +41,26 @@ export function runTests(at: Fixture): void {
     }),
   )
 
+  at.test('a value that is shown is a display, by its MIME types', ['harness'], () =>
+    at.withAny(async (peer) => {
+      const { events } = await peer.run(python`
+        class Picture:
+            def _repr_png_(self): return b'\x89PNG'
+            def __repr__(self): return 'a picture'
+        display(Picture(), 1)
+        emit_result(Picture())
+      `)
+      const common = { type: 'display', kind: 'display', left_out: [], after: { stdout: 0 } }
+      const picture = { ...common, data: { 'image/png': 'iVBORw==', 'text/plain': 'a picture' } }
+      assert.deepEqual(events, [
+        picture,
+        { ...common, data: { 'text/plain': '1' } },
+        picture,
+        { type: 'final_result', data: { display: 2, text: 'a picture' } },
+      ])
+    }),
+  )
+
   at.test('nothing but script_done for a script that says nothing', ['harness'], () =>
     at.withAny(async (peer) => {
       const { events, done } = await peer.run('')

@@ -1,7 +1,7 @@
-import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { requireLocalEngine } from '../../support/local-engine.ts'
 import { lastLine, linesOf, makeCli } from '../../support/cli/sandglass.ts'
+import { libraryOfCli } from '../../support/cli/program.ts'
 
 const { skip } = await requireLocalEngine()
 const cli = makeCli()
@@ -9,7 +9,7 @@ afterAll(() => cli[Symbol.dispose]())
 
 const TOOLS = cli.file(
   'tools.ts',
-  `import { defineTool } from ${JSON.stringify(join(import.meta.dirname, '../../../src/index.ts'))}
+  `import { defineTool } from ${JSON.stringify(libraryOfCli())}
 export default [defineTool({
   name: 'search', description: 'Finds orders.', effect: 'read',
   input: { type: 'object', properties: { status: { type: 'string' } }, required: ['status'], additionalProperties: false },
@@ -78,7 +78,7 @@ describe.skipIf(skip)('sandglass check', () => {
   })
 
   test('knows the parameters of Python tools, with policy strict too', async () => {
-    const index = JSON.stringify(join(import.meta.dirname, '../../../src/index.ts'))
+    const index = JSON.stringify(libraryOfCli())
     const source = `'def half(n: int, *, up=False):\\n    "Half of a number."\\n'`
     const tools = cli.file(
       'python.ts',

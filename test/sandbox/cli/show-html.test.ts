@@ -1,10 +1,15 @@
+import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { requireLocalEngine } from '../../support/local-engine.ts'
 import { openPage, requireChromium, sizeOfPng, textOf } from '../../support/browser.ts'
+import { openFrames } from '../../support/browser-frames.ts'
 import { makeCli } from '../../support/cli/sandglass.ts'
 import { solveInVain } from './solve-modules.ts'
+import type { JournalBody } from '../../../src/journal/index.ts'
 import { FIRST, HOSTILE, hostileRun, storeRun } from '../../support/cli/stored-runs.ts'
 
 const { skip } = await requireLocalEngine()
@@ -63,7 +68,84 @@ describe.skipIf(chromium === undefined)('the page of sandglass show --html, in a
     expect(textOf(dom).split(SHOWN).length - 1).toBeGreaterThan(14)
     expect(textOf(dom).split(SHOWN.slice(0, 80)).length - 1).toBeGreaterThan(25)
   })
+
+  test('draws figures of plotly, also with WebGL, and nothing of them leaves their frames', async () => {
+    let requests = 0
+    const server = createServer((_, response) => {
+      requests += 1
+      response.end()
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+    const title = `<b>bold</b> <a href="${address}" target="_top">link</a> ${HOSTILE}`
+    const images = [{ source: `${address}a.png`, x: 0, y: 0, sizex: 1, sizey: 1 }]
+    const figures = [
+      {
+        data: [{ type: 'bar', x: ['a', 'b'], y: [1, 2], text: [title, title] }],
+        layout: { title: { text: title }, images },
+      },
+      { data: [{ type: 'scattergl', mode: 'markers', x: [1, 2], y: [1, 4] }], layout: { title: { text: 'WebGL' } } },
+      { data: [{ type: 'scattergeo', lon: [1], lat: [2] }], layout: { title: { text: 'a map' } } },
+    ]
+    const events = hostileRun()
+    const shown = figures.map((figure) => JSON.stringify(figure))
+    events.splice(
+      -2,
+      0,
+      displayEvent({ 'text/html': `<meta http-equiv="refresh" content="0; url=${address}">` }),
+      ...shown.map((figure) => displayEvent({ 'application/vnd.plotly.v1+json': figure, 'text/plain': 'a chart' })),
+    )
+    const place = storeRun(join(cli.directory, 'charts'), FIRST, events)
+    const { code, stdout } = await cli.run(['show', 'last', '--html', '--journal', place])
+    expect(code).toBe(0)
+    await using page = await openFrames(chromium ?? '', cli.file('charts.html', stdout), { height: 6000 })
+    const titles = await page.evaluate(
+      `new Promise((resolve) => {
+      const chart = document.getElementById('chart')
+      const look = () => {
+        const title = document.querySelector('.gtitle')?.textContent
+        const isDrawn = document.querySelectorAll('.bars .point, .gl-container canvas').length > 0 && title !== undefined
+        const isRefused = chart.textContent.startsWith('This chart cannot be drawn')
+        if (isDrawn || isRefused) resolve(isDrawn ? title : 'refused')
+      }
+      new MutationObserver(look).observe(document, { subtree: true, childList: true, characterData: true })
+      look()
+    })`,
+      HAS_CHART,
+    )
+    expect(titles.map(String).toSorted((a, b) => a.localeCompare(b))).toEqual([
+      expect.stringContaining('bold link </script><script>'),
+      'refused',
+      'WebGL',
+    ])
+    expect(
+      await page.evaluate(
+        `Promise.all([
+        fetch('${address}').then(() => 'fetched', () => 'refused'),
+        new Promise((resolve) => { const i = new Image(); i.onload = i.onerror = (e) => resolve(e.type); i.src = '${address}' }),
+        Promise.resolve().then(() => top.document.title).catch((error) => error.name),
+        Promise.resolve().then(() => eval('1')).catch((error) => error.name),
+        (() => {
+          const script = document.createElement('script')
+          script.textContent = 'window.ran = true'
+          document.head.append(script)
+          return window.ran === true
+        })(),
+      ])`,
+        HAS_CHART,
+      ),
+    ).toEqual(titles.map(() => ['refused', 'error', 'SecurityError', 'EvalError', false]))
+    keepPicture('charts', await page.picture())
+    expect(requests).toBe(0)
+    server.close()
+  })
 })
+
+const HAS_CHART = `document.getElementById('chart') !== null`
+
+function displayEvent(data: Readonly<Record<string, string>>): JournalBody {
+  return { type: 'display', step: null, attempt: 1, data, left_out: [] }
+}
 
 /** Saves a picture of the page if SANDGLASS_KEEP_PICTURES names a directory. */
 function keepPicture(name: string, picture: Buffer): void {

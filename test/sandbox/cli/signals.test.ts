@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { once } from 'node:events'
 import { afterAll, describe, expect, test } from 'vitest'
 import { requireLocalEngine } from '../../support/local-engine.ts'
+import { cliProgram } from '../../support/cli/program.ts'
 import { lastLine, linesOf, makeCli } from '../../support/cli/sandglass.ts'
 
 const { skip } = await requireLocalEngine()
@@ -62,7 +63,7 @@ describe.skipIf(skip)('a signal', () => {
     const commandLines = readdirSync('/proc')
       .filter((name) => /^\d+$/.test(name))
       .map((pid) => quietly(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8')))
-    expect(commandLines.some((line) => line.includes('src/cli/main.ts\0run'))).toBe(true)
+    expect(commandLines.some((line) => line.includes(`${cliProgram()}\0run`))).toBe(true)
     expect(commandLines.filter((line) => line.includes(value))).toEqual([])
     running.child.kill('SIGINT')
     const { stdout, stderr } = await running.ended

@@ -48,7 +48,6 @@ describe.skipIf(skip)('files of sandglass solve', () => {
       expect(code).toBe(2)
       return stderr
     }
-    expect(await refused('x', '--save', 'd')).toContain('--save needs --collect GLOB')
     expect(await refused('x', '--overwrite')).toContain('--overwrite needs --save DIR')
     expect(await refused('x', '--file', join(cli.directory, 'no'))).toContain('--file')
     expect(await refused('-', '--file=-:a')).toContain('only one of the task and --file can be -')

@@ -1,7 +1,7 @@
-import { join } from 'node:path'
 import type { Cli } from '../../support/cli/sandglass.ts'
+import { libraryOfCli } from '../../support/cli/program.ts'
 
-const SANDGLASS = JSON.stringify(join(import.meta.dirname, '../../../src/index.ts'))
+const SANDGLASS = JSON.stringify(libraryOfCli())
 
 /** Wraps Python in a fence, as a model does. */
 export function fence(script: string): string {

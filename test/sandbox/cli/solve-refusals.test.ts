@@ -66,6 +66,12 @@ describe('sandglass solve refuses before anything starts', () => {
       ['x', '--model', RIGHT, '--max-steps', '2'],
       '--max-steps needs --interactive; to limit retries, use --max-retries',
     ],
+    [['x', '--model', RIGHT, '--session'], '--session needs --interactive'],
+    [['x', '--model', RIGHT, '--interactive', '--on-error', 'keep'], '--on-error needs --session'],
+    [
+      ['x', '--model', RIGHT, '--interactive', '--session', '--on-error', 'x'],
+      '--on-error: "x" is neither keep nor rollback',
+    ],
     [['x', '--model', RIGHT, '--max-retries', '-1'], '--max-retries needs a value: --max-retries N'],
     [['x', '--model', RIGHT, '--budget-seconds', '0'], '--budget-seconds: 0 is not a number of seconds from 0.001 to'],
     [['x', '--model', RIGHT, '--budget-cost', '1'], '--budget-cost needs --pricing FILE'],

@@ -64,6 +64,7 @@ sandglass: 1 attempt, 110 tokens, 2 tool calls, TIME; more with: sandglass show 
       type: 'solve_result',
       warnings: [],
       files: [],
+      displays: [],
       run_id: expect.stringMatching(/^\d{8}T\d{9}-[0-9a-f]{8}$/) as string,
       status: 'completed',
       success: true,
@@ -137,6 +138,13 @@ sandglass: 1 attempt, 110 tokens, 2 tool calls, TIME; more with: sandglass show 
     )
     const ended = await solve('steps', ['Count', '--model', steps, '--tools', TOOLS, '--interactive', '--json'])
     expect(lastLine(ended)).toMatchObject({ mode: 'interactive', steps: 2, attempts: 2, final_data: 2 })
+  })
+
+  test('--session keeps variables from step to step', async () => {
+    const steps = modelModule(cli, 'cells.ts', fence('n = [1]'), fence('n.append(2)\n1 / 0'), fence('emit_result(n)'))
+    const args = ['Count', '--model', steps, '--interactive', '--session', '--on-error', 'rollback', '--json']
+    const ended = await solve('cells', args)
+    expect(lastLine(ended)).toMatchObject({ mode: 'interactive', steps: 2, attempts: 3, final_data: [1] })
   })
 
   test('reads the task from stdin, gives inputs by value and hides secrets', async () => {

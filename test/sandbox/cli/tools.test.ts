@@ -1,13 +1,13 @@
-import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { requireLocalEngine } from '../../support/local-engine.ts'
 import { lastLine, linesOf, makeCli } from '../../support/cli/sandglass.ts'
+import { libraryOfCli } from '../../support/cli/program.ts'
 
 const { skip } = await requireLocalEngine()
 const cli = makeCli()
 afterAll(() => cli[Symbol.dispose]())
 
-const SANDGLASS = JSON.stringify(join(import.meta.dirname, '../../../src/index.ts'))
+const SANDGLASS = JSON.stringify(libraryOfCli())
 const AI = JSON.stringify(import.meta.resolve('ai'))
 
 /** Writes a module with tools into the directory of the test; returns its path. */

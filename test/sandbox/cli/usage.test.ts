@@ -44,7 +44,6 @@ describe('wrong usage exits with 2 and shows the correct form', () => {
       ['run', SCRIPT, '--file=-:a', '--file=-:b'],
       'stdin is asked for twice: only one of the script, --file and --stdin can be -',
     ],
-    [['run', SCRIPT, '--save', '.'], '--save needs --collect GLOB'],
     [['run', SCRIPT, '-c', '1'], `run takes -c CODE or a FILE, but also got "${SCRIPT}"`],
     [['run', '-c', '1', '-c', '2'], 'run takes one -c CODE'],
     [['run', '-c'], '-c needs a value: -c CODE'],
@@ -73,7 +72,10 @@ describe('wrong usage exits with 2 and shows the correct form', () => {
     [['check'], 'check needs a FILE, or - for stdin; see sandglass check --help'],
     [['check', SCRIPT, 'b.py'], 'check takes one FILE, but also got "b.py"'],
     [['check', SCRIPT, '--policy', 'off'], '--policy off checks nothing; take standard or strict'],
-    [['check', SCRIPT, '--timeout', '1'], 'check has no flag --timeout; run, exec, batch, solve and agent have it'],
+    [
+      ['check', SCRIPT, '--timeout', '1'],
+      'check has no flag --timeout; run, exec, repl, batch, solve and agent have it',
+    ],
     [['run', SCRIPT, '--tools', '/nonexistent/tools.ts'], '--tools /nonexistent/tools.ts: there is no such file\n'],
     [['run', SCRIPT, '--tools', cli.directory], `--tools ${cli.directory}: it is a directory`],
     [['run', SCRIPT, '--input', 'class=1'], '--input class: "class" is a keyword of Python'],
@@ -108,11 +110,11 @@ describe('wrong usage exits with 2 and shows the correct form', () => {
 
   test.each<[CommandName, string, string]>([
     ['run', '--out', 'run has no flag --out; batch and show have it. See sandglass run --help'],
-    ['batch', '--save', 'batch has no flag --save; run, solve and artifacts have it. See sandglass batch --help'],
+    ['batch', '--save', 'batch has no flag --save; run, repl, solve and artifacts have it. See sandglass batch --help'],
     [
       'doctor',
       '--timeout',
-      'doctor has no flag --timeout; run, exec, batch, solve and agent have it. See sandglass doctor --help',
+      'doctor has no flag --timeout; run, exec, repl, batch, solve and agent have it. See sandglass doctor --help',
     ],
     ['run', '--tiemout', 'no flag --tiemout. Did you mean "--timeout"?'],
     ['run', '-timeout', 'no flag -timeout. Did you mean "--timeout"?'],
@@ -120,7 +122,7 @@ describe('wrong usage exits with 2 and shows the correct form', () => {
     [
       'ps',
       '--engin',
-      'no flag --engin. Did you mean "--engine" of run, exec, shell, batch, check, solve, agent and env?',
+      'no flag --engin. Did you mean "--engine" of run, exec, shell, repl, batch, check, solve, agent and env?',
     ],
     ['run', '-x', 'no flag -x. See sandglass run --help'],
   ])('%s %s: the message names the commands with this flag', (command, flag, message) => {

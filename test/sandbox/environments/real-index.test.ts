@@ -31,6 +31,25 @@ emit_result({
 `
 
 describe.skipIf(skip || lacksIndex)('the package index of this machine', () => {
+  test('has joblib, whose worker processes run in scripts, in cells, and again after a rollback', async () => {
+    using cache = makeCacheDir()
+    await using sandglass = await createSandglass({
+      engine: 'local',
+      poolSize: 0,
+      dependencies: ['joblib'],
+      environments: { cacheDir: cache.path },
+      limits: { executionTimeoutSec: 60, memoryBytes: 1024 ** 3 },
+    })
+    const work = 'from joblib import Parallel, delayed\ndef square(n): return n * n\n'
+    const call = 'Parallel(n_jobs=2)(delayed(square)(n) for n in range(3))'
+    const squares = [0, 1, 4]
+    expect(await sandglass.run(`${work}emit_result(${call})`)).toMatchObject({ error: null, finalData: squares })
+    await using session = await sandglass.session()
+    expect(await session.run(`${work}${call}`)).toMatchObject({ error: null, value: squares })
+    expect(await session.run('import os; os._exit(1)')).toMatchObject({ state: 'rolled-back' })
+    expect(await session.run(call)).toMatchObject({ error: null, value: squares })
+  }, 120_000)
+
   test('has pandas, whose results keep their labels', async () => {
     using cache = makeCacheDir()
     await using sandglass = await createSandglass({

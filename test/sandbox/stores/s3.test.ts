@@ -122,7 +122,7 @@ describe('a server that is no good', () => {
   test('stops in the middle of a transfer: its signal ends it', async () => {
     await using at = await serve(({ method }, response) => {
       if (method === 'HEAD') return void response.end()
-      response.write(Buffer.alloc(1024 * 1024))
+      response.write(Buffer.alloc(8 * 1024 * 1024))
     })
     const controller = new AbortController()
     const read = async (): Promise<void> => {

@@ -57,6 +57,14 @@ const environment = z
   .meta({ description: 'The packages that were declared; null without any.' })
 
 const toolArgs = z.record(z.string(), json)
+const display = z.strictObject({
+  kind: z.enum(['result', 'display']),
+  data: z.record(z.string(), z.string()).meta({
+    description: 'By MIME type: text, JSON, XML and JavaScript as text, anything else in base64. From the script.',
+  }),
+  left_out: z.array(z.string()).meta({ description: 'MIME types that could not be made, or were too large.' }),
+  after: z.strictObject({ stdout: count.meta({ description: 'Bytes of stdout before it.' }) }),
+})
 const toolState = z
   .enum(['answered', 'failed', 'unanswered'])
   .meta({ description: '`failed`: the script got a ToolError. `unanswered`: the run ended first.' })
@@ -129,6 +137,7 @@ const result = z
     ignored_frames: count,
     limits_hit: z.array(z.string()),
     files: z.array(file),
+    displays: z.array(display),
   })
   .meta({ title: 'A run', description: 'The result of a script, whatever its status.' })
 
@@ -158,6 +167,7 @@ const failure = z
     error_kind: errorKind,
     code,
     error: z.string(),
+    id: z.string().nullable().optional().meta({ description: 'Only of `repl --json`: the id of the request.' }),
   })
   .meta({
     title: 'A command that ended before a run',
@@ -208,6 +218,7 @@ const solveResult = z
     ...runOutcome,
     warnings: z.array(warning).meta({ description: 'Files that could not be saved.' }),
     files: z.array(file),
+    displays: z.array(display),
     attempts: count.meta({ description: 'Of all steps.' }),
     steps: count.meta({ description: '0 in mode plan.' }),
   })
@@ -301,6 +312,7 @@ const attempt = z.strictObject({
   final_data: json,
   intermediates: result.shape.intermediates,
   logs: result.shape.logs,
+  displays: z.array(display.pick({ data: true, left_out: true })),
   tool_calls: z.array(
     z.strictObject({
       key: z
@@ -425,7 +437,67 @@ const program = z
   })
   .meta({ title: 'A program', description: 'The outcome of `exec --json`.' })
 
-/** Any line that `run`, `exec`, `batch`, `solve`, `show` and `env` print on stdout as JSON. */
+const checkpoint = z.strictObject({
+  grade: z.enum(['whole', 'partial', 'none']),
+  lacks: z
+    .array(z.string())
+    .meta({ description: 'What a rollback to this point would lack, or why there is no checkpoint.' }),
+})
+const wayBack = {
+  missing: z.array(z.string()).meta({ description: 'What a rollback could not bring back.' }),
+  ended: z.array(z.string()).meta({ description: 'The names of the processes that it ended.' }),
+}
+
+const cell = z
+  .strictObject({
+    v,
+    type: z.literal('cell'),
+    id: z.string(),
+    number: z.int().min(1),
+    status: z.string().meta({ description: 'As of a run, or `interrupted`.' }),
+    error_kind: errorKind.nullable(),
+    state: z.enum(['kept', 'rolled-back', 'lost']),
+    value: json.meta({ description: 'Of the last expression, where it is JSON.' }),
+    stdout: z.string(),
+    stderr: z.string(),
+    truncated: z.boolean(),
+    displays: z.array(display),
+    error: z.string().nullable(),
+    traceback: z.string().nullable(),
+    warnings: z.array(warning),
+    tool_calls: z.array(
+      z.strictObject({ name: z.string(), effect: toolEffect, args: toolArgs, state: toolState, ...toolOutcome }),
+    ),
+    checkpoint,
+    ...wayBack,
+    duration_ms: z.number().min(0),
+  })
+  .meta({ title: 'A cell', description: 'An answer of `repl --json`.' })
+
+const command = z
+  .strictObject({
+    v,
+    type: z.literal('command'),
+    id: z.string(),
+    command: z.enum(['checkpoint', 'restore', 'branch', 'drop', 'variables']),
+    name: z.string().optional(),
+    checkpoint: checkpoint.optional(),
+    missing: wayBack.missing.optional(),
+    ended: wayBack.ended.optional(),
+    variables: z
+      .array(
+        z.strictObject({
+          name: z.string(),
+          type: z.string(),
+          shape: z.array(count).nullable(),
+          bytes: count.nullable(),
+        }),
+      )
+      .optional(),
+  })
+  .meta({ title: 'The outcome of a command of `repl --json`' })
+
+/** Any line that `run`, `exec`, `repl`, `batch`, `solve`, `show` and `env` print on stdout as JSON. */
 export const anyLine: z.ZodType = z
   .union([
     result,
@@ -440,6 +512,8 @@ export const anyLine: z.ZodType = z
     artifact,
     workspace,
     program,
+    cell,
+    command,
     event('started', { sandbox_id: z.string() }),
     event('stdout', { text: z.string() }),
     event('stderr', { text: z.string() }),
@@ -447,6 +521,7 @@ export const anyLine: z.ZodType = z
     event('intermediate', { label: z.string(), data: json }),
     event('error', { message: z.string(), traceback: z.string().nullable() }),
     event('final_result', { data: json }),
+    event('display', { place: count, ...display.shape }),
     event('file', { path: z.string(), size: count }),
     event('tool_call', {
       id: z.string(),

@@ -6,8 +6,7 @@ import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { anyLine } from './line-schemas.ts'
 import { compileCache } from '../compile-cache.ts'
-
-const MAIN = join(import.meta.dirname, '../../../src/cli/main.ts')
+import { cliProgram } from './program.ts'
 
 /** A line of JSON from stdout with the fields that tests use; it was checked with the schema. */
 export interface Line {
@@ -73,8 +72,9 @@ export interface Running {
 export function makeCli(): Cli {
   const directory = mkdtempSync(join(tmpdir(), 'sandglass-cli-'))
   chmodSync(directory, 0o755)
+  const main = cliProgram()
   const start: Cli['start'] = (args, env = {}, wrapper = []) => {
-    const [program, ...rest] = [...wrapper, process.execPath, MAIN, ...args] as [string, ...string[]]
+    const [program, ...rest] = [...wrapper, process.execPath, main, ...args] as [string, ...string[]]
     const child = spawn(program, rest, {
       env: {
         PATH: process.env['PATH'] ?? '',

@@ -46,3 +46,16 @@ export function runAtTerminal(
   const wrapper = ['/usr/bin/python3', '-c', DRIVER, JSON.stringify(steps)]
   return cli.run(args, { env: { TERM: 'xterm', NO_COLOR: '1', ...env }, wrapper })
 }
+
+/** The lines as they are in the end, without the moves of the cursor by which a line editor draws them. */
+export function screenOf(output: string): string {
+  return (
+    output
+      .replaceAll('\r\n', '\n')
+      .split('\n')
+      .map((line) => line.split('\u001B[1G').at(-1) ?? '')
+      // oxlint-disable-next-line no-control-regex -- the sequences of the line editor are what it looks for
+      .map((line) => line.replaceAll(/\u001B\[[0-9;?]*[A-Za-z]|\r/g, ''))
+      .join('\n')
+  )
+}

@@ -65,6 +65,8 @@ const ROW: EngineRow = {
   python: 'none',
   workspaces: 'no',
   programs: 'no',
+  sessions: 'no',
+  checkpoints: 'no',
   pages: ['docker.md'],
   flags: { '--crater': { option: 'crater', value: 'NAME', help: 'where it lands, default Tycho' } },
   load: () => Promise.resolve(moon),
@@ -133,7 +135,7 @@ describe('an engine that is one row of the table', () => {
     const misspelt = parseArgs(['--engine', 'mon'], flagsFor(WITH_MOON).run)
     expect(() => sandboxFlags(misspelt, WITH_MOON)).toThrow('no engine "mon". Did you mean "moon"?')
     expect(unknownFlag('--crater', 'ps', WITH_MOON)).toContain(
-      'run, exec, shell, batch, check, solve, agent and env have it',
+      'run, exec, shell, repl, batch, check, solve, agent and env have it',
     )
   })
 

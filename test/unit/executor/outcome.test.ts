@@ -39,6 +39,7 @@ test('a run gives the whole outcome', async () => {
     stdoutBytes: 3,
     stderrBytes: 3,
     truncated: false,
+    displays: [],
     ending: { cause: 'exit', exitCode: 0, signal: null, by: 'script' },
     environment: null,
     sandbox: {

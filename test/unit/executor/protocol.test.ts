@@ -78,8 +78,9 @@ test('PRO-037: a line of 64 MiB that never ends is an output limit and uses litt
       by: 'host',
     },
   })
-  expect(result.outputBytes).toBeLessThan(2 * 1024 * 1024)
-  expect(sandbox.received).toBeLessThan(20)
+  // A display may take 4 MiB.
+  expect(result.outputBytes).toBeLessThan(5 * 1024 * 1024)
+  expect(sandbox.received).toBeLessThan(80)
   expect(sandbox.destroyed).toBe(true)
   expect(peak).toBeLessThan(64 * 1024 * 1024)
 })

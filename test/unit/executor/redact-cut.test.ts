@@ -10,6 +10,16 @@ describe('a text that was cut', () => {
   const request = { secrets: { KEY } }
   const gap = '\n... 12 characters left out ...\n'
 
+  test('a large text is read in pieces, and its end is no cut', () => {
+    const redactor = new Redactor({ KEY })
+    for (let before = 65_536 - KEY.length - 1; before <= 65_537; before += 1) {
+      const [head, tail] = ['x'.repeat(before), `\n${'y'.repeat(80_000)}\n${KEY.slice(0, 30)}`]
+      expect(redactor.text(head + KEY + tail)).toBe(`${head}[redacted:KEY]${tail}`)
+    }
+    expect(redactor.text(`${KEY} `.repeat(5000), { end: true })).toBe('[redacted:KEY] '.repeat(5000))
+    expect(redactor.text(`${'x'.repeat(70_000)} ${KEY.slice(0, 30)}`, { end: true })).toMatch(/x \[redacted:KEY\]$/)
+  })
+
   test('a stream that ends inside a secret shows no part of it', async () => {
     for (let length = 1; length <= KEY.length; length += 1) {
       const text = `${KEY}\n${KEY.slice(0, length)}`

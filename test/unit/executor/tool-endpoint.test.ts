@@ -1,10 +1,10 @@
-import { createHash } from 'node:crypto'
 import { type Duplex, duplexPair } from 'node:stream'
 import { afterEach, expect, test, vi } from 'vitest'
 import { endpointAt, type ToolEndpoint } from '../../../src/executor/index.ts'
 import { ToolConnection } from '../../../src/executor/tool-endpoint.ts'
 import { bridgedTools, defineTool, prepareTools } from '../../../src/tools/index.ts'
 import { z } from 'zod'
+import { acceptanceOf, endpointThat } from '../../support/web-socket-peer.ts'
 import { done, frame, play } from './wire.ts'
 
 const tool = defineTool({ name: 'f', description: 'F.', input: z.object({}), effect: 'read', execute: () => 1 })
@@ -12,28 +12,6 @@ const tools = bridgedTools(prepareTools([tool]))
 const marker = frame('stdout', { text: 'INITIALIZED SERVER 40123\n' })
 
 afterEach(() => void vi.useRealTimers())
-
-/** An endpoint that does this when the request of the client arrives. */
-function endpointThat(
-  act: (peer: Duplex, request: Buffer) => void,
-): ToolEndpoint & { readonly ports: number[]; readonly streams: Duplex[] } {
-  const ports: number[] = []
-  const streams: Duplex[] = []
-  return {
-    host: '127.0.0.1',
-    ports,
-    streams,
-    connect: (port) => {
-      ports.push(port)
-      const [near, far] = duplexPair()
-      streams.push(near)
-      far.on('error', () => {})
-      far.once('data', (request: Buffer) => act(far, request))
-      // HTTP clients call these of sockets.
-      return Object.assign(near, { setTimeout: () => near, setKeepAlive: () => near, setNoDelay: () => near })
-    },
-  }
-}
 
 async function outcomeWith(toolEndpoint: ToolEndpoint, frames: readonly unknown[] = [marker]): Promise<unknown> {
   const run = play(frames, { replay: { after: 'open' }, request: { tools, toolEndpoint } })
@@ -104,10 +82,7 @@ test('a message in pieces of one byte is refused before it costs time', async ()
   const piece = Buffer.from('x')
   let close = Buffer.alloc(0)
   const endpoint = endpointThat((peer, request) => {
-    const [, key = ''] = /Sec-WebSocket-Key: (\S+)/i.exec(request.toString()) ?? []
-    const accept = createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')
-    const fields = ['Upgrade: websocket', 'Connection: Upgrade', `Sec-WebSocket-Accept: ${accept}`]
-    peer.write(['HTTP/1.1 101 Switching Protocols', ...fields, '', ''].join('\r\n'))
+    peer.write(acceptanceOf(request))
     peer.on('data', (part: Buffer) => void (close = Buffer.concat([close, part])))
     // A text of 64 KiB begins.
     peer.write(Buffer.from([0x81, 0x7f, 0, 0, 0, 0, 0, 1, 0, 0]))

@@ -23,6 +23,7 @@ export const EMPTY: Readonly<Record<string, unknown>> = {
   hasResult: false,
   finalData: null,
   intermediates: [],
+  displays: [],
   logs: [],
   toolCalls: [],
   stdout: '',

@@ -101,6 +101,7 @@ describe('a record of PLAN mode (OR-06)', () => {
       },
       script: 'emit_result(1)',
       intermediates: [{ label: 'half', data: { n: 1 } }],
+      displays: [],
       logs: [{ level: 'info', message: 'so far' }],
       toolCalls: [
         { ...call, ok: true, ms: 1.5, resultJson: '2', error: null },

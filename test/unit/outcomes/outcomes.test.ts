@@ -32,6 +32,7 @@ describe('the table of outcomes', () => {
       'sandbox-lost infrastructure 8',
       'sandbox-lost infrastructure 9',
       'cancelled cancelled 130',
+      'interrupted cancelled 130',
       'failed internal 70',
     ])
   })

@@ -130,4 +130,11 @@ describe('parking', () => {
     await quiet()
     expect(next.state).toBe('fulfilled')
   })
+
+  it('with 32 parked leases and all others in use, the next checkout is refused as pool_exhausted', async () => {
+    await using pool = new SandboxPool({ engine: fakeEngine(), specs, poolSize: 1, maxOverflow: 0 })
+    for (let count = 0; count < 33; count += 1) (await pool.checkout('default')).park()
+    await expect(pool.checkout('default', { timeoutMs: 1 })).rejects.toMatchObject({ code: 'pool_exhausted' })
+    expect(pool.stats()).toMatchObject({ leased: 33, waiting: 0 })
+  })
 })

@@ -13,7 +13,10 @@ export interface Base {
   /** Left out below. */
   readonly secret: string
 }
-export interface Given extends Omit<Base, 'secret'>, Partial<Other> {
+export interface Given extends Omit<Base, 'secret'>, Partial<Other>, Pick<
+  Wide,
+  'height' | 'width'
+> {
   readonly color?: Color
   /** A callback. */
   readonly onEvent?: ((event: { a: 1 }) => void) | undefined
@@ -24,6 +27,14 @@ export interface Other {
   /** A text. */
   readonly label: string
 }
+export interface Wide {
+  /** In metres. */
+  readonly width: number
+  /** In metres, too. */
+  readonly height?: number
+  /** Not picked. */
+  readonly depth: number
+}
 `
 
 test('members have the type and the comment of their declaration, inherited ones first', () => {
@@ -31,6 +42,8 @@ test('members have the type and the comment of their declaration, inherited ones
   expect(members).toEqual([
     { name: 'count', required: false, type: 'number', comment: 'How many. See `Other`. Default 2.' },
     { name: 'label', required: false, type: 'string', comment: 'A text.' },
+    { name: 'width', required: true, type: 'number', comment: 'In metres.' },
+    { name: 'height', required: false, type: 'number', comment: 'In metres, too.' },
     { name: 'color', required: false, type: 'Color', comment: '' },
     { name: 'onEvent', required: false, type: '(event: { a: 1 }) => void', comment: 'A callback.' },
     { name: 'same', required: true, type: 'string', comment: 'Of another interface.' },

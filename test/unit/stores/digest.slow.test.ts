@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -63,6 +63,25 @@ test('a directory keeps what was hashed, of several contents at once, whose sour
       for (const { sha256 } of stored)
         expect(await sha256Of((await store.open('a', sha256)) ?? (async function* () {})())).toBe(sha256)
     }
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
+})
+
+test('a large file is kept as it is', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'store-'))
+  try {
+    const store = storeInDirectory(join(directory, 'store'))
+    const path = join(directory, 'file')
+    const content = Buffer.concat(Array.from({ length: 23 }, (_, at) => Buffer.alloc(MiB + 1, at)))
+    writeFileSync(path, content)
+    const { sha256, size } = await store.put('a', { path })
+    expect({ sha256, size }).toEqual({
+      sha256: createHash('sha256').update(content).digest('hex'),
+      size: content.length,
+    })
+    const pieces = await Array.fromAsync((await store.open('a', sha256)) ?? [])
+    expect(Buffer.concat(pieces).equals(content)).toBe(true)
   } finally {
     rmSync(directory, { recursive: true })
   }

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { checkWorkspaceOptions } from '../../../src/options/index.ts'
+import { HeldSession } from '../../../src/session/index.ts'
 import { FakeWorkspace, obedient } from '../../support/fake-workspace.ts'
 
 const IDLE_MS = 60_000
@@ -70,6 +71,31 @@ test('a connection uses it while bytes pass', async () => {
   vi.advanceTimersByTime(1)
   expect(await failed).toMatchObject([{ code: 'workspace_closed' }])
   expect(fake.isDestroyed).toBe(true)
+})
+
+test('a session that opens uses it, and so do branches; one that waits for cells does not', async () => {
+  const fake = open()
+  const opening: string[] = []
+  fake.answer = ({ type, execution_id: id }) => void (type.startsWith('session') && opening.push(id))
+  const becomeReady = (): void => {
+    const checkpoint = { grade: 'whole', lacks: [] }
+    for (const id of opening.splice(0)) fake.frames({ type: 'session_ready', execution_id: id, checkpoint })
+  }
+  const opened = HeldSession.open(fake.ws, { checkpoints: true, memoryBytes: 1 })
+  await new Promise(setImmediate)
+  vi.advanceTimersByTime(2 * IDLE_MS)
+  becomeReady()
+  const session = await opened
+  vi.advanceTimersByTime(IDLE_MS - 1)
+  const branched = session.branch(2)
+  await new Promise(setImmediate)
+  vi.advanceTimersByTime(2 * IDLE_MS)
+  expect(fake.isDestroyed).toBe(false)
+  becomeReady()
+  await branched
+  vi.advanceTimersByTime(IDLE_MS)
+  expect(fake.isDestroyed).toBe(true)
+  await expect(session.variables()).rejects.toMatchObject({ code: 'workspace_closed' })
 })
 
 test('without the option it stays open', () => {

@@ -192,7 +192,7 @@ while True:
     script: String.raw`
 names = [name for name, module in list(sys.modules.items()) if "pyodide" in name.lower() or "emscripten" in name.lower() or name == "js"]
 calls = sorted(attribute for name, module in list(sys.modules.items()) for attribute in vars(module) if attribute in ("run_js", "eval_code", "register_js_module", "JsProxy", "to_js", "create_proxy", "loadPackage", "mountNodeFS"))
-emit_result([names, calls, sorted(key for key in os.environ if key not in ("HOME", "PATH", "PWD", "LANG", "USER", "LOGNAME", "_", "PYTHONHASHSEED", "TMPDIR", "LC_ALL", "PYTHONUNBUFFERED", "OPENBLAS_NUM_THREADS"))])
+emit_result([names, calls, sorted(key for key in os.environ if key not in ("HOME", "PATH", "PWD", "LANG", "USER", "LOGNAME", "_", "PYTHONHASHSEED", "TMPDIR", "LC_ALL", "PYTHONUNBUFFERED", "OPENBLAS_NUM_THREADS", "MPLBACKEND"))])
 `,
     expected: { status: 'completed', data: [[], [], []] },
   },

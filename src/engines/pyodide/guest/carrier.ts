@@ -9,6 +9,30 @@ const CHARACTERS_AT_ONCE = 64 * 1024
 /** The bytes that an entry counts beside its texts. */
 const ENTRY_CHARACTERS = 128
 
+const NO_ROOM = 'the files of the workspace do not fit into the memory of the run'
+
+/** The content that follows an entry, which is read as input. */
+function contentOf({ kind, size = 0, from }: CarriedEntry): Uint8Array {
+  const content = new Uint8Array(kind === 'f' && from === undefined ? size : 0)
+  if (!readFully(content)) throw new Error('the input ended')
+  return content
+}
+
+/** A file that Python wrote is a view of bytes with a sign. */
+function bytesOf(node: FileNode): Uint8Array {
+  const { buffer, byteOffset } = node.contents as Uint8Array
+  return new Uint8Array(buffer, byteOffset, node.usedBytes)
+}
+
+function copyOf(node: FileNode | undefined): Uint8Array {
+  if (node === undefined) throw new Error('its content is not here')
+  return bytesOf(node).slice()
+}
+
+function entriesOf(directory: FileNode): [string, FileNode][] {
+  return Object.entries(directory.contents as Record<string, FileNode>)
+}
+
 /**
  * Brings the files of a workspace into this instance, and sends them back after the script. It works on the nodes themselves: their
  * number, and not the length of their paths, is the cost, and a script that changed its interpreter has no influence.
@@ -17,8 +41,8 @@ export class Carrier {
   readonly #FS: FileSystem
   readonly #root: string
   readonly #changes: FileChanges
-  /** Files whose content is that with which they came, with their indices. */
-  readonly #unchanged = new Map<FileNode, number>()
+  /** Files whose content the host has, with their indices when they were sent last. */
+  #unchanged = new Map<FileNode, number>()
 
   constructor(FS: FileSystem, root: string, changes: FileChanges) {
     this.#FS = FS
@@ -30,15 +54,80 @@ export class Carrier {
   restore(entries: readonly CarriedEntry[]): void {
     const nodes: FileNode[] = []
     try {
-      for (const entry of entries) nodes.push(this.#make(entry, nodes[entry.parent] ?? this.#rootNode))
+      for (const entry of entries)
+        nodes.push(this.#make(entry, nodes[entry.parent] ?? this.#rootNode, contentOf(entry)))
     } catch {
-      send({
-        type: 'refused',
-        path: this.#root,
-        reason: 'the files of the workspace do not fit into the memory of the run',
-      })
-      return
+      return send({ type: 'refused', path: this.#root, reason: NO_ROOM })
     }
+    this.#note(entries, nodes)
+    send({ type: 'restored' })
+  }
+
+  /** Makes the files those of the host: what it does not name is removed. Answers the host, which may try again after a refusal. */
+  sync(entries: readonly CarriedEntry[]): void {
+    const nodes: FileNode[] = []
+    // A script beside this session may have moved a file, which is removed here from its old place.
+    const moved = new Map([...this.#unchanged].map(([node, index]) => [index, node]))
+    let isRefused = false
+    this.#FS.ignorePermissions = true // a cell may have taken them from itself
+    try {
+      this.#prune(entries)
+      for (const [index, entry] of entries.entries()) {
+        const content = contentOf(entry) // also after a refusal: the next message follows it
+        if (isRefused) continue
+        const parent = nodes[entry.parent] ?? this.#rootNode
+        try {
+          const there = parent.contents as Record<string, FileNode>
+          const kept = Object.hasOwn(there, entry.name) ? there[entry.name] : undefined // `toString` is in each object
+          nodes[index] =
+            kept ?? this.#make(entry, parent, entry.from === undefined ? content : copyOf(moved.get(entry.from)))
+          if (kept !== undefined && entry.kind !== 'l') kept.mode = (kept.mode & ~PERMISSIONS) | entry.mode
+        } catch {
+          isRefused = true
+        }
+      }
+    } finally {
+      this.#FS.ignorePermissions = false
+    }
+    if (isRefused) return send({ type: 'refused', path: this.#root, reason: NO_ROOM })
+    this.#note(entries, nodes)
+    return send({ type: 'restored' })
+  }
+
+  /** Removes all but what is as an entry says. */
+  #prune(entries: readonly CarriedEntry[]): void {
+    const named = new Map<number, Map<string, number>>()
+    for (const [index, { parent, name }] of entries.entries()) {
+      const names = named.get(parent) ?? new Map<string, number>()
+      named.set(parent, names.set(name, index))
+    }
+    const pending = [{ directory: this.#rootNode, path: this.#root, index: -1 }]
+    for (const { directory, path, index } of pending) {
+      for (const [name, node] of entriesOf(directory)) {
+        const at = named.get(index)?.get(name)
+        const entry = at === undefined ? undefined : entries[at]
+        if (at === undefined || entry === undefined || !this.#isAs(node, entry)) this.#remove(`${path}/${name}`, node)
+        else if (entry.kind === 'd') pending.push({ directory: node, path: `${path}/${name}`, index: at })
+      }
+    }
+  }
+
+  #isAs(node: FileNode, { kind, target, from }: CarriedEntry): boolean {
+    const FS = this.#FS
+    if (kind === 'd') return FS.isDir(node.mode)
+    if (kind === 'l') return FS.isLink(node.mode) && node.link === target
+    return FS.isFile(node.mode) && from !== undefined && this.#unchanged.get(node) === from
+  }
+
+  #remove(path: string, node: FileNode): void {
+    if (!this.#FS.isDir(node.mode)) return this.#FS.unlink(path)
+    for (const [name, child] of entriesOf(node)) this.#remove(`${path}/${name}`, child)
+    return this.#FS.rmdir(path)
+  }
+
+  /** Notes what the host has. */
+  #note(entries: readonly CarriedEntry[], nodes: readonly FileNode[]): void {
+    this.#unchanged = new Map()
     // Last: a new entry changes the time of its directory.
     for (const [index, { kind, mtimeMs }] of entries.entries()) {
       const node = nodes[index]
@@ -47,22 +136,25 @@ export class Carrier {
       if (kind === 'f') this.#unchanged.set(node, index)
     }
     this.#changes.onContent = (node) => void this.#unchanged.delete(node)
-    send({ type: 'restored' })
   }
 
-  /** Sends directories, regular files and links, and the content of the files that changed. */
+  /** Sends directories, regular files and links, and the content of the files that changed. The host has it then. */
   send(): void {
     const changed: FileNode[] = []
+    const sent = new Map<FileNode, number>()
     const pending: { readonly node: FileNode; readonly index: number }[] = [{ node: this.#rootNode, index: -1 }]
     let batch: CarriedEntry[] = []
     let characters = 0
     let count = 0
     for (const { node: directory, index: parent } of pending) {
-      for (const [name, node] of Object.entries(directory.contents as Record<string, FileNode>)) {
+      for (const [name, node] of entriesOf(directory)) {
         const entry = this.#entryOf(parent, name, node)
         if (entry === undefined) continue
         if (entry.kind === 'd') pending.push({ node, index: count })
-        else if (entry.kind === 'f' && entry.from === undefined) changed.push(node)
+        else if (entry.kind === 'f') {
+          sent.set(node, count)
+          if (entry.from === undefined) changed.push(node)
+        }
         count += 1
         batch.push(entry)
         characters += ENTRY_CHARACTERS + name.length + (entry.target?.length ?? 0)
@@ -74,12 +166,11 @@ export class Carrier {
     }
     send({ type: 'entries', entries: batch })
     for (const node of changed) {
-      // A file that Python wrote is a view of bytes with a sign.
-      const { buffer, byteOffset } = node.contents as Uint8Array
-      const content = new Uint8Array(buffer, byteOffset, node.usedBytes)
+      const content = bytesOf(node)
       for (let at = 0; at < content.length; at += PAYLOAD_BYTES)
         sendWithPayload({ type: 'content' }, content.subarray(at, at + PAYLOAD_BYTES))
     }
+    this.#unchanged = sent
     send({ type: 'kept' })
   }
 
@@ -87,13 +178,12 @@ export class Carrier {
     return this.#FS.lookupPath(this.#root).node
   }
 
-  #make({ kind, name, mode, size = 0, target = '' }: CarriedEntry, parent: FileNode): FileNode {
+  #make({ kind, name, mode, target = '' }: CarriedEntry, parent: FileNode, content: Uint8Array): FileNode {
+    const size = content.length
     const operations = parent.node_ops as unknown as Record<'mknod' | 'symlink', (...args: unknown[]) => FileNode>
     if (kind === 'l') return operations.symlink(parent, name, target)
     const node = operations.mknod(parent, name, KIND_BITS[kind] | mode, 0)
     if (size === 0) return node
-    const content = new Uint8Array(size)
-    if (!readFully(content)) throw new Error('the input ended')
     const write = node.stream_ops['write'] as (...args: unknown[]) => number
     if (write({ node }, content, 0, size, 0, true) !== size) throw new Error('there is no room')
     return node

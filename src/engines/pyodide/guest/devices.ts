@@ -1,6 +1,8 @@
 import { ERRNO, type FileSystem } from './emscripten.ts'
-import { FDS, readInput, type RunMessage, writeFully } from './wire.ts'
+import type { Traffic } from './traffic.ts'
+import { FDS, type RunMessage, writeFully } from './wire.ts'
 
+const SIGINT = 2
 const SIGALRM = 14
 /** The longest time in the shared memory, 12 days: the sum of two does not overflow. */
 const LONGEST_MS = 2 ** 30
@@ -15,8 +17,10 @@ export const SHARED: {
   readonly waited: 3
   /** The start of its current wait; 0 while it does not wait. */
   readonly waitsSince: 4
-  readonly size: 5
-} = { on: 0, endsAt: 1, maxWait: 2, waited: 3, waitsSince: 4, size: 5 }
+  /** The number of the cell that the host interrupts; 0 if none. */
+  readonly interrupted: 5
+  readonly size: 6
+} = { on: 0, endsAt: 1, maxWait: 2, waited: 3, waitsSince: 4, interrupted: 5, size: 6 }
 
 /**
  * The clock of a script. Python reads this "buffer" every few dozen steps of its loop and takes a value as a signal, so that no
@@ -26,6 +30,8 @@ export class SignalClock {
   #endsAt = Infinity
   #maxWaitMs = 0
   #waitedMs = 0
+  /** The number of the cell that runs; 0 for a script. */
+  #turn = 0
   readonly #shared: Int32Array
   readonly #now: () => number
   readonly buffer: object
@@ -35,6 +41,10 @@ export class SignalClock {
     this.#shared = shared
     this.#now = now
     const readSignal = (): number => {
+      if (this.#isInterrupted) {
+        store(this.#shared, SHARED.interrupted, 0) // comes once
+        return SIGINT
+      }
       if (performance.now() < this.#deadline) return 0
       this.#endsAt = Infinity // fires once
       store(this.#shared, SHARED.maxWait, this.#waitedMs) // and nothing moves the kill any more
@@ -51,7 +61,10 @@ export class SignalClock {
   }
 
   /** Without time for waiting, the host alone kills a script that does not end. */
-  start({ deadlineMs, maxWaitMs, graceMs }: Pick<RunMessage, 'deadlineMs' | 'maxWaitMs' | 'graceMs'>): void {
+  start({ deadlineMs, maxWaitMs, graceMs }: Pick<RunMessage, 'deadlineMs' | 'maxWaitMs' | 'graceMs'>, turn = 0): void {
+    this.#turn = turn
+    this.#waitedMs = 0
+    store(this.#shared, SHARED.waited, 0)
     this.#endsAt = performance.now() + deadlineMs
     this.#maxWaitMs = maxWaitMs
     store(this.#shared, SHARED.maxWait, Math.min(maxWaitMs, LONGEST_MS))
@@ -59,6 +72,7 @@ export class SignalClock {
   }
 
   stop(): void {
+    this.#turn = 0
     this.#endsAt = Infinity
     store(this.#shared, SHARED.endsAt, 0)
   }
@@ -76,36 +90,41 @@ export class SignalClock {
     }
   }
 
+  get #isInterrupted(): boolean {
+    return this.#turn !== 0 && load(this.#shared, SHARED.interrupted) === this.#turn
+  }
+
   get #deadline(): number {
     return this.#endsAt + Math.min(this.#waitedMs, this.#maxWaitMs)
   }
 
-  /** Waits, at most until the deadline. */
+  /** Waits, at most until the deadline or an interrupt. */
   sleep(ms: number): void {
     const max = Math.min(ms, Math.max(0, this.#deadline - performance.now()))
-    wait(PAUSE, 0, 0, max)
+    const seen = load(this.#shared, SHARED.interrupted)
+    if (!this.#isInterrupted) wait(this.#shared, SHARED.interrupted, seen, max)
   }
 }
 
 // Saved before the realm is shut.
-const { store, wait } = Atomics
-const PAUSE = new Int32Array(new SharedArrayBuffer(4))
+const { load, store, wait } = Atomics
 
 /**
  * Opens the descriptors of a script's process: 0 is empty, 1 and 2 are pipes to the host, 3 carries frames out and answers in.
  * A seek on 3 sleeps for that many microseconds, so that Python needs no other access to JavaScript.
  */
-export function openDescriptors(FS: FileSystem, clock: SignalClock): void {
+export function openDescriptors(FS: FileSystem, clock: SignalClock, traffic: Traffic): void {
   const output = (fd: number) => ({
     write(_stream: unknown, buffer: Uint8Array, offset: number, length: number): number {
       writeFully(fd, buffer.subarray(offset, offset + length))
+      traffic.noteWritten(fd, length)
       return length
     },
   })
   const frames = {
     ...output(FDS.frames),
     read: (_stream: unknown, buffer: Uint8Array, offset: number, length: number): number =>
-      clock.wait(() => readInput(buffer, offset, length)),
+      clock.wait(() => traffic.read(buffer, offset, length)),
     llseek(_stream: unknown, offset: number): number {
       if (!(offset >= 0)) throw new FS.ErrnoError(ERRNO.EINVAL)
       clock.sleep(offset / 1000)

@@ -15,6 +15,7 @@ import { removeBuiltinModules } from './inittab.ts'
 import { loadInterpreter } from './interpreter.ts'
 import { type FileChanges, limitFiles, MemoryBudget } from './quota.ts'
 import { hideNode, closeRealm } from './realm.ts'
+import { Traffic } from './traffic.ts'
 import { openSnapshot, type Snapshot, snapshotBytes } from './snapshot.ts'
 import {
   FDS,
@@ -24,6 +25,7 @@ import {
   type RunMessage,
   type StartMessage,
   send,
+  type TurnMessage,
   writeFully,
 } from './wire.ts'
 
@@ -35,10 +37,13 @@ const WARM_UP = `
 import sys
 sys.path.insert(0, HARNESS)
 from sandglass_harness.script import in_place
+from sandglass_harness.session import in_place as _
 in_place.warm_up()
 `
 
 const exit = process.exit.bind(process)
+const programBeside = (name: string): URL => new URL(import.meta.url.replace(/main\.(\w+)$/, `${name}.$1`))
+const INTERRUPTS = programBeside('interrupts') // before the realm is shut
 /** The start of the clock that the watchdog shares: `performance` counts from another time in each thread. */
 const monotonic = process.hrtime.bigint.bind(process.hrtime)
 const ORIGIN = monotonic()
@@ -79,19 +84,16 @@ async function serve(plan: StartMessage, files: Uint8Array, snapshot: Snapshot):
   const shared = new Int32Array(new SharedArrayBuffer(4 * SHARED.size))
   const watch = makeWatch(shared)
   watch(true)
-  const watchdog = new Worker(new URL(import.meta.url.replace(/main\.(\w+)$/, 'watchdog.$1')), {
+  const watchdog = new Worker(programBeside('watchdog'), {
     workerData: { maxRssBytes: plan.limits.memoryBytes + OVERHEAD_BYTES, shared, origin: ORIGIN },
     resourceLimits: { maxOldGenerationSizeMb: 8, maxYoungGenerationSizeMb: 1 },
   })
   watchdog.unref()
   const surroundings = await checkSurroundings()
-  const { ready, FS, changes, budget, clock, live } = await makeReady(plan, files, snapshot, shared)
-  send({ type: 'ready', ...ready, checks: { ...surroundings, ...ready.checks } })
+  const instance = await makeReady(plan, files, snapshot, shared)
+  send({ type: 'ready', ...instance.ready, checks: { ...surroundings, ...instance.ready.checks } })
   watch(false)
-  waitForRun(plan, { FS, changes, budget, clock }, () => {
-    watch(true)
-    return live()
-  })
+  waitForRun(plan, instance, { shared, watch })
 }
 
 /** An instance that can receive a script. It has removed or blocked everything that the script must not reach. */
@@ -101,8 +103,11 @@ interface ReadyInstance {
   readonly changes: FileChanges
   readonly budget: MemoryBudget
   readonly clock: SignalClock
+  readonly traffic: Traffic
   /** Receives the request and runs the script. Returns the exit code. */
   readonly live: () => unknown
+  /** The same for a cell or a look at the variables of a session. */
+  readonly liveInSession: () => unknown
 }
 
 async function makeReady(
@@ -121,9 +126,11 @@ async function makeReady(
   limitHeap(memory, budget)
   putFiles(FS, plan, files)
   const clock = new SignalClock(shared, now)
-  openDescriptors(FS, clock)
+  const traffic = new Traffic()
+  openDescriptors(FS, clock, traffic)
   pyodide.setInterruptBuffer(clock.buffer)
   const python = pyodide.pyimport('sandglass_harness.script.in_place')
+  const session = pyodide.pyimport('sandglass_harness.session.in_place')
   for (const home of ['/home/web_user', '/home']) FS.rmdir(home)
   const changes = limitFiles(FS, plan.limits.scratch, budget)
   FS.ignorePermissions = false
@@ -131,9 +138,10 @@ async function makeReady(
   closeRealm(plan.modules)
   const prepared = JSON.parse(String(python['prepare']?.(JSON.stringify(plan.config)))) as ReadyInstance['ready']
   const checks = { ...prepared.checks, code_from_cache: isFromCache, libc, memory_bytes: memory.buffer.byteLength }
-  const live = python['live']
+  const [live, liveInSession] = [python['live'], session['live']]
   closeBridge()
-  return { ready: { ...prepared, checks }, FS, changes, budget, clock, live: () => live?.() }
+  const parts = { FS, changes, budget, clock, traffic }
+  return { ready: { ...prepared, checks }, ...parts, live: () => live?.(), liveInSession: () => liveInSession?.() }
 }
 
 /** Returns a function that wakes the watchdog or lets it sleep. */
@@ -163,11 +171,8 @@ function putFiles(FS: FileSystem, { files }: StartMessage, bytes: Uint8Array): v
   }
 }
 
-function waitForRun(
-  { workspace }: StartMessage,
-  { FS, changes, budget, clock }: Pick<ReadyInstance, 'FS' | 'changes' | 'budget' | 'clock'>,
-  live: () => unknown,
-): void {
+function waitForRun({ workspace }: StartMessage, instance: ReadyInstance, { shared, watch }: Watched): void {
+  const { FS, changes, budget } = instance
   const intake = new Intake(FS, workspace)
   const carrier = new Carrier(FS, workspace, changes)
   for (;;) {
@@ -177,34 +182,73 @@ function waitForRun(
     else if (next.type === 'put')
       intake.put(next.path, next.mode, next.offset, Buffer.from(next.contentBase64, 'base64'))
     else if (next.type === 'restore') carrier.restore(next.entries)
-    else if (next.type === 'run' && intake.problem !== undefined) {
+    else if (next.type === 'session') hearInterrupts(shared)
+    else if (next.type === 'sync') carrier.sync(next.entries)
+    else if (next.type === 'cell' || next.type === 'look') {
+      watch(true)
+      serveTurn(next, instance)
+      watch(false)
+      if (next.type === 'look') continue
+      carrier.send()
+      collect(FS, workspace, next.collect)
+    } else if (next.type === 'run' && intake.problem !== undefined) {
       readMessage() // discards the request, which follows `run`
       send({ type: 'refused', ...intake.problem })
       intake.wipe()
     } else if (next.type === 'run') {
       budget.maxBytes = Math.min(budget.maxBytes, next.memoryBytes ?? Infinity)
-      run(next, clock, live)
+      watch(true)
+      run(next, instance)
       if (next.keep === true) carrier.send()
       collect(FS, workspace, next.collect)
     }
   }
 }
 
-function run(order: RunMessage, clock: SignalClock, live: () => unknown): void {
-  send({ type: 'ended', ...runScript(order, clock, live) })
+/** The memory that this thread shares with others, and the switch of the watchdog. */
+interface Watched {
+  readonly shared: Int32Array
+  readonly watch: (on: boolean) => void
+}
+
+function run(order: RunMessage, { clock, live }: ReadyInstance): void {
+  const { exitCode, fault } = runScript(order, clock, live)
+  send({ type: 'ended', exitCode, fault })
   // The end of these pipes tells the host that no more output follows.
   for (const fd of [FDS.frames, FDS.stdout, FDS.stderr]) closeSync(fd)
 }
 
-/** The end of a script: an exit code, or a fault of the interpreter. */
-type ScriptEnd = Omit<Extract<GuestMessage, { type: 'ended' }>, 'type'>
+/** The interrupts of cells come in a thread of their own: a cell blocks this one. */
+function hearInterrupts(shared: Int32Array): void {
+  const workerData = { shared }
+  new Worker(INTERRUPTS, {
+    workerData,
+    resourceLimits: { maxOldGenerationSizeMb: 8, maxYoungGenerationSizeMb: 1 },
+  }).unref()
+}
 
-function runScript(order: RunMessage, clock: SignalClock, live: () => unknown): ScriptEnd {
-  clock.start(order)
+function serveTurn(order: TurnMessage, { clock, traffic, liveInSession }: ReadyInstance): void {
+  traffic.takeWritten()
+  const end = runScript(order, clock, liveInSession)
+  if (!traffic.dropRest()) exit(0)
+  send({ type: 'ended', ...end, written: traffic.takeWritten() })
+}
+
+/** The end of a script: an exit code, or a fault of the interpreter. `lives` if it came back as it must. */
+interface ScriptEnd {
+  readonly exitCode: number | null
+  readonly fault: string | null
+  readonly lives: boolean
+}
+
+function runScript(order: RunMessage | TurnMessage, clock: SignalClock, live: () => unknown): ScriptEnd {
+  clock.start(order, order.type === 'run' ? 0 : order.turn)
+  let lives = false
   let exitCode: number | null = null
   let fault: string | null = null
   try {
     exitCode = Number(live())
+    lives = true
   } catch (error) {
     // os._exit throws as well; any other exception is a fault of the interpreter, for example a stack overflow.
     const { name, message: text } = error as { name?: unknown; message?: unknown }
@@ -213,5 +257,5 @@ function runScript(order: RunMessage, clock: SignalClock, live: () => unknown): 
     else exitCode = Number(status) & 0xff
   }
   clock.stop()
-  return { exitCode, fault }
+  return { exitCode, fault, lives }
 }

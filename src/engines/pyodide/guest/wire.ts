@@ -11,7 +11,9 @@ export const FDS: {
   readonly stderr: 5
   /** The messages of the guest itself. The script has no descriptor for it. */
   readonly control: 6
-} = { input: 0, frames: 3, stdout: 4, stderr: 5, control: 6 }
+  /** Interrupts of cells, in both directions; a thread of its own reads them. The script has no descriptor for it. */
+  readonly interrupts: 7
+} = { input: 0, frames: 3, stdout: 4, stderr: 5, control: 6, interrupts: 7 }
 
 /** Limits of a sandbox, in bytes. */
 export interface GuestLimits {
@@ -81,6 +83,13 @@ export interface RunMessage {
   readonly keep?: boolean
 }
 
+/** Runs a cell of a session, or looks at its variables. The request follows, as that of a run. */
+export interface TurnMessage extends Omit<RunMessage, 'type'> {
+  readonly type: 'cell' | 'look'
+  /** Its number in this instance, from 1: an interrupt names it. */
+  readonly turn: number
+}
+
 /**
  * A directory (`d`), file (`f`) or link (`l`) of a workspace, on its way into an instance or out of it. `parent` is the index of
  * its directory among the entries, -1 for the workspace itself; the content of files follows the entries, in their order.
@@ -95,7 +104,7 @@ export interface CarriedEntry {
   readonly size?: number
   /** Of a link. */
   readonly target?: string
-  /** On the way out, of a file with the content with which it came in: its index then. No content follows. */
+  /** Of a file whose content the other side has: its index when the files went the other way. No content follows. */
   readonly from?: number
 }
 
@@ -105,8 +114,22 @@ export interface RestoreMessage {
   readonly entries: readonly CarriedEntry[]
 }
 
-/** A message from the host to a guest. */
-export type HostMessage = StartMessage | PutMessage | { readonly type: 'wipe' } | RestoreMessage | RunMessage
+/** The files of a workspace, before a cell: all others are removed. The content of those that are new follows. */
+export interface SyncMessage {
+  readonly type: 'sync'
+  readonly entries: readonly CarriedEntry[]
+}
+
+/** A message from the host to a guest. With `session`, the instance is that of one session, and serves its cells. */
+export type HostMessage =
+  | StartMessage
+  | PutMessage
+  | { readonly type: 'wipe' }
+  | { readonly type: 'session' }
+  | RestoreMessage
+  | SyncMessage
+  | RunMessage
+  | TurnMessage
 
 /** A message from a guest to the host, one JSON object per line. */
 export type GuestMessage =
@@ -120,7 +143,15 @@ export type GuestMessage =
   | { readonly type: 'entries'; readonly entries: readonly CarriedEntry[] }
   | { readonly type: 'content'; readonly payload?: Uint8Array }
   | { readonly type: 'kept' }
-  | { readonly type: 'ended'; readonly exitCode: number | null; readonly fault: string | null }
+  | {
+      readonly type: 'ended'
+      readonly exitCode: number | null
+      readonly fault: string | null
+      /** Of a cell: true if the interpreter can run another one. */
+      readonly lives?: boolean
+      /** Of a cell: the bytes that it wrote, as frames, on stdout and on stderr. */
+      readonly written?: readonly number[]
+    }
   | {
       readonly type: 'file'
       readonly path: string
@@ -136,12 +167,18 @@ export type GuestMessage =
 /** The facts that a guest found about its surroundings: name to value. */
 export type GuestChecks = Readonly<Record<string, string | number | boolean | null>>
 
+/** Messages that a cell left unread: answers of tools, and empty ones that only wake it. */
+const OF_CELLS = Buffer.from('{"type":"tool_result"')
+
 /** Reads one message; undefined at the end of the input. */
 export function readMessage(): HostMessage | undefined {
-  const head = readExactly(4)
-  if (head === undefined) return undefined
-  const body = readExactly(head.readUInt32LE(0))
-  return body === undefined ? undefined : (JSON.parse(body.toString('utf8')) as HostMessage)
+  for (;;) {
+    const head = readExactly(4)
+    const body = head === undefined ? undefined : readExactly(head.readUInt32LE(0))
+    if (body === undefined) return undefined
+    if (body.length > 0 && !body.subarray(0, OF_CELLS.length).equals(OF_CELLS))
+      return JSON.parse(body.toString('utf8')) as HostMessage
+  }
 }
 
 /** Reads exactly this many bytes; undefined if the input ends before. */

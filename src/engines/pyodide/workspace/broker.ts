@@ -10,6 +10,7 @@ import { FileActivity, type FilePlace } from './file-activity.ts'
 import { FileError } from './file-error.ts'
 import { readWorkspaceRequest, type WorkspaceRequest } from './requests.ts'
 import { ScriptActivity, type ScriptPlace } from './script-activity.ts'
+import { NO_COPIES, SessionActivity, type SessionPlace } from './session-activity.ts'
 import { type TreeBounds, WorkspaceTree } from './tree.ts'
 
 /** The time a script runs alone before the next instance is started. */
@@ -22,6 +23,7 @@ const MAX_TEXT_BYTES = 32 * MiB
 const BUSY = 'a script runs in the workspace, and this engine has one activity at a time: its files are in its process'
 const CANCELLED = 'the run was cancelled'
 const LOST = 'the instances ended while the files of the workspace were brought into them'
+const NO_SESSION = 'the session is over'
 const NO_PROGRAMS = 'this engine has no programs: WebAssembly has no processes'
 
 /** The parts of a broker of a workspace. */
@@ -35,14 +37,15 @@ export interface WorkspaceBrokerOptions {
 }
 
 type ExecuteFrame = Extract<HostFrame, { type: 'execute' }>
-type AnyActivity = ScriptActivity | FileActivity
+type AnyActivity = ScriptActivity | FileActivity | SessionActivity
 
 /**
- * The broker of a workspace: one script at a time, each in an instance of its own, and the files that last between them. The host
- * holds the files: each script gets a copy, and what it leaves replaces them when its process has sent everything. So a script sees
- * nothing of an earlier one but files, and a process that is lost takes only what its own script wrote.
+ * The broker of a workspace: one script or cell at a time, each script in an instance of its own and the cells of a session in one,
+ * and the files that last between them. The host holds the files: each script and cell gets a copy, and what it leaves replaces them
+ * when its process has sent everything. So a script sees nothing of an earlier one but files, and a process that is lost takes only
+ * what its own script wrote.
  */
-export class WorkspaceBroker implements FilePlace, ScriptPlace {
+export class WorkspaceBroker implements FilePlace, ScriptPlace, SessionPlace {
   readonly channel: Channel
   readonly closed: Promise<Ending>
   readonly tree: WorkspaceTree
@@ -98,6 +101,7 @@ export class WorkspaceBroker implements FilePlace, ScriptPlace {
 
   /** Resolves when there is an instance for the next script, or when the sandbox has ended. */
   recovered(): Promise<void> {
+    void this.#instances.prepare() // a session may have taken the last one
     return this.#instances.awaitSpare()
   }
 
@@ -107,7 +111,7 @@ export class WorkspaceBroker implements FilePlace, ScriptPlace {
     this.#isOver = true
     for (const activity of this.#activities.values()) activity.stop()
     this.outbox.end()
-    await this.#instances.end(this.#running?.guest)
+    await this.#instances.end([...this.#activities.values()].map((activity) => activity.guest))
     this.#settle(ending)
     this.#instances.giveUp() // last: to a caller that waits, an earlier call would mean that the sandbox lives
   }
@@ -162,9 +166,19 @@ export class WorkspaceBroker implements FilePlace, ScriptPlace {
       case 'resize':
       case 'signal':
         return undefined // of programs
+      case 'interrupt':
+        return activity instanceof SessionActivity ? activity.interrupt() : undefined
+      case 'session':
+        return this.#begin(new SessionActivity(frame, this))
+      case 'session_look':
+        return this.#look(frame)
+      case 'session_branch':
+      case 'session_checkpoint':
+      case 'session_restore':
+        return this.#failActivity(frame.execution_id, { code: 'no_checkpoint', message: NO_COPIES })
       case 'start':
       case 'dial':
-        return this.#refuseProgram(frame.execution_id)
+        return this.#failActivity(frame.execution_id, { code: 'invalid', message: NO_PROGRAMS })
       case 'execute':
       case 'execute_in_parts':
         return this.#begin(new ScriptActivity(frame, this))
@@ -179,8 +193,18 @@ export class WorkspaceBroker implements FilePlace, ScriptPlace {
     activity.begin()
   }
 
-  #refuseProgram(id: string): void {
-    const error = { code: 'invalid', message: NO_PROGRAMS }
+  #look(frame: Extract<WorkspaceRequest, { type: 'session_look' }>): void {
+    const session = this.#sessionOf(frame.session)
+    if (session === undefined) return this.#failActivity(frame.execution_id, { code: 'lost', message: NO_SESSION })
+    void session.look(frame)
+  }
+
+  #sessionOf(id: string | undefined): SessionActivity | undefined {
+    const activity = id === undefined ? undefined : this.#activities.get(id)
+    return activity instanceof SessionActivity ? activity : undefined
+  }
+
+  #failActivity(id: string, error: { readonly code: string; readonly message: string }): void {
     this.#send({ type: 'activity_done', execution_id: id, ending: null, error, duration_ms: 0, confirmed: true })
   }
 
@@ -191,6 +215,7 @@ export class WorkspaceBroker implements FilePlace, ScriptPlace {
       this.#running === undefined ? refuse(request) : { kind: 'request', message: `SANDBOX_BUSY: ${BUSY}` }
     if (refusal !== undefined) return this.#refuse(activity, refusal.kind, refusal.message)
     this.#running = activity
+    if (request.session !== undefined) return this.#executeCell(activity, request)
     try {
       const files = outgoing(this.tree.top)
       const spare = await this.#spareWith(files, activity)
@@ -207,12 +232,8 @@ export class WorkspaceBroker implements FilePlace, ScriptPlace {
   /** An instance with the files in it. Without one, the script has been refused. */
   async #spareWith(files: OutgoingFiles, activity: ScriptActivity): Promise<Spare | undefined> {
     for (let attempt = 1; ; attempt += 1) {
-      while (this.#instances.spare === undefined && !this.#isOver && !activity.isCancelled) {
-        void this.#instances.prepare()
-        await Promise.race([this.#instances.awaitSpare(), activity.cancelled])
-      }
+      const spare = await this.lease(activity)
       if (this.#isOver) return undefined
-      const spare = activity.isCancelled ? undefined : this.#instances.take()
       const brought = spare && (await activity.bringFiles(spare, files, this.#options.startTimeoutMs))
       if (brought === 'restored') return spare
       spare?.guest.destroy()
@@ -223,6 +244,19 @@ export class WorkspaceBroker implements FilePlace, ScriptPlace {
       else this.#refuse(activity, 'request', typeof brought === 'object' ? brought.reason : LOST)
       return undefined
     }
+  }
+
+  /** An instance that waits; undefined if the activity was cancelled, or the sandbox ended. */
+  async lease(activity: ScriptActivity | SessionActivity): Promise<Spare | undefined> {
+    while (this.#instances.spare === undefined && !this.#isOver && !activity.isCancelled) {
+      void this.#instances.prepare()
+      await Promise.race([this.#instances.awaitSpare(), activity.cancelled])
+    }
+    return this.#isOver || activity.isCancelled ? undefined : this.#instances.take()
+  }
+
+  endOf(guest: Spare['guest']): ReturnType<Instances['endOf']> {
+    return this.#instances.endOf(guest)
   }
 
   async #runIn(
@@ -236,8 +270,9 @@ export class WorkspaceBroker implements FilePlace, ScriptPlace {
     const preparing = setTimeout(() => void this.#instances.prepare(), ALONE_MS)
     const gone = this.#instances.endOf(spare.guest)
     try {
-      const { done, tree } = await activity.run(request, spare, files, () => gone)
+      const { done, incoming } = await activity.run(request, spare, { files: files.files, awaitEnd: () => gone })
       if (this.#isOver) return
+      const { tree } = incoming
       if (tree !== undefined) this.tree.replace(tree.top, tree.size)
       this.#lost = 0
       this.#uses += 1
@@ -249,13 +284,66 @@ export class WorkspaceBroker implements FilePlace, ScriptPlace {
     }
   }
 
-  #refuse({ id }: ScriptActivity, kind: string, message: string): void {
+  // ── a cell ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  async #executeCell(activity: ScriptActivity, request: ExecuteFrame): Promise<void> {
+    const session = this.#sessionOf(request.session)
+    const spare = session?.spare
+    const leave = session?.enter(activity)
+    try {
+      if (session === undefined || spare === undefined) return this.#refuse(activity, 'request', NO_SESSION)
+      if (await this.#bringFiles(activity, session, spare)) await this.#runCell(activity, request, session, spare)
+    } catch (error) {
+      // A guest that breaks the protocol cannot be trusted.
+      this.#fail('harness', `an instance broke the protocol: ${messageOf(error)}`)
+    } finally {
+      if (this.#running === activity) this.#running = undefined
+      leave?.()
+    }
+  }
+
+  /** Brings the files that the instance of a session does not have. Returns false if the cell was refused. */
+  async #bringFiles(activity: ScriptActivity, session: SessionActivity, spare: Spare): Promise<boolean> {
+    const files = session.missingFiles
+    const brought = files && (await activity.bringFiles(spare, files, this.#options.startTimeoutMs))
+    if (this.#isOver) return false
+    const isThere = brought === undefined || brought === 'restored'
+    session.noteBrought(isThere ? (files ?? session).files : undefined)
+    if (isThere && !activity.isCancelled) return true
+    if (brought === 'lost' || activity.isCancelled) session.lose() // a cancellation kills the instance
+    this.#running = undefined
+    if (activity.isCancelled) this.#refuse(activity, 'cancelled', CANCELLED)
+    else this.#refuse(activity, 'request', typeof brought === 'object' ? brought.reason : LOST)
+    return false
+  }
+
+  async #runCell(
+    activity: ScriptActivity,
+    request: ExecuteFrame,
+    session: SessionActivity,
+    spare: Spare,
+  ): Promise<void> {
+    const place = { files: session.files, cell: session.beginTurn(), awaitEnd: () => spare.guest.ended }
+    const { done, incoming, lives } = await activity.run(request, spare, place)
+    if (this.#isOver) return
+    session.noteLeft(incoming)
+    this.#uses += 1
+    this.#running = undefined
+    this.onOver(activity.id)
+    this.#send({ ...done, ...session.endOfCell(lives ? 'kept' : 'lost'), reusable: true, use: this.#uses })
+    if (!lives) session.lose()
+  }
+
+  #refuse({ id, sessionId }: ScriptActivity, kind: string, message: string): void {
+    const session = this.#sessionOf(sessionId)
+    // It changed nothing itself.
+    const ofCell = session?.endOfCell(session.spare === undefined ? 'lost' : 'kept')
     const isCancelled = kind === 'cancelled'
     this.onOver(id)
     this.#send({ type: 'error', execution_id: id, message, traceback: null, kind })
     const [cause, by] = isCancelled ? ['cancelled', 'host'] : ['not-started', 'harness']
     const ending = { cause, exit_code: null, signal: null, by }
-    this.#send({ type: 'script_done', execution_id: id, ending, reusable: true, use: this.#uses })
+    this.#send({ type: 'script_done', execution_id: id, ending, ...ofCell, reusable: true, use: this.#uses })
   }
 
   /** The files are here: an instance that ends while it waits takes nothing with it. */

@@ -1,4 +1,4 @@
-import type { CarriedEntry, GuestMessage, RestoreMessage } from '../guest/wire.ts'
+import type { CarriedEntry, GuestMessage, RestoreMessage, SyncMessage } from '../guest/wire.ts'
 import {
   type DirectoryNode,
   emptyDirectory,
@@ -19,15 +19,17 @@ const GATHERED_BYTES = 256 * 1024
 
 /** The files of a workspace on their way into an instance. */
 export interface OutgoingFiles {
-  readonly message: RestoreMessage
+  readonly message: RestoreMessage | SyncMessage
   /** The content of the files, in order. */
   readonly contents: readonly Uint8Array[]
   /** The files by their indices among the entries. */
   readonly files: ReadonlyMap<number, FileNode>
 }
 
-/** Packs a tree for an instance. */
-export function outgoing(top: DirectoryNode): OutgoingFiles {
+/** Packs a tree for an instance. @param known files that are in it, by their indices; absent: it has none. */
+export function outgoing(top: DirectoryNode, known?: ReadonlyMap<number, FileNode>): OutgoingFiles {
+  // By content: a file that a script left as it was is another node.
+  const indexOf = new Map([...(known ?? [])].map(([index, { content }]) => [content, index]))
   const indices = new Map<DirectoryNode, number>([[top, -1]])
   const entries: CarriedEntry[] = []
   const contents: Uint8Array[] = []
@@ -46,7 +48,12 @@ export function outgoing(top: DirectoryNode): OutgoingFiles {
       entries.push({ ...entry, kind: 'd' })
     } else if (node.kind === 'link') entries.push({ ...entry, kind: 'l', target: node.target })
     else {
+      const from = indexOf.get(node.content)
       files.set(entries.length, node)
+      if (from !== undefined) {
+        entries.push({ ...entry, kind: 'f', size: node.content.length, from })
+        continue
+      }
       small.push(node.content)
       smallBytes += node.content.length
       if (smallBytes >= GATHERED_BYTES) gather()
@@ -54,7 +61,7 @@ export function outgoing(top: DirectoryNode): OutgoingFiles {
     }
   }
   gather()
-  return { message: { type: 'restore', entries }, contents, files }
+  return { message: { type: known === undefined ? 'restore' : 'sync', entries }, contents, files }
 }
 
 /** The files that a run left. */
@@ -76,6 +83,8 @@ export class IncomingFiles {
   readonly #directories = new Map<number, { readonly node: DirectoryNode; readonly pathLength: number }>()
   /** Files whose content is still to come, in order. */
   readonly #open: { readonly content: Uint8Array; filled: number }[] = []
+  /** The files by their indices, for the next exchange. */
+  readonly files: Map<number, FileNode> = new Map()
   #next = 0
   #count = 0
   #isComplete = false
@@ -134,6 +143,7 @@ export class IncomingFiles {
     const node = this.#nodeOf(entry ?? {}, mode & PERMISSIONS, time)
     if (typeof node === 'string') return node
     directory.node.entries.set(name, node)
+    if (node.kind === 'file') this.files.set(this.#count, node)
     if (node.kind === 'directory') this.#directories.set(this.#count, { node, pathLength })
     const own = ownSize(name, node)
     this.#size.nodes += 1

@@ -45,6 +45,11 @@ export class FileActivity {
     })
   }
 
+  /** No instance serves it: the host has the files. */
+  get guest(): undefined {
+    return undefined
+  }
+
   begin(): void {
     if (this.#request.type === 'files_write') return
     void this.#work()

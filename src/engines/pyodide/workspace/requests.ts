@@ -1,5 +1,5 @@
 import { type HostActivityFrame, hostActivityFrames, type HostFrame } from '../../../protocol/index.ts'
-import { checkRequest, readObject } from '../request-shape.ts'
+import { checkRequest, isCell, isId, readObject } from '../request-shape.ts'
 
 /** A frame that a broker of a workspace serves. */
 export type WorkspaceRequest =
@@ -13,7 +13,7 @@ export function readWorkspaceRequest(line: Uint8Array): WorkspaceRequest | undef
   const value = readObject(line)
   if (value === undefined) return undefined
   const { type } = (value ?? {}) as { readonly type?: unknown }
-  if (OF_RUNS.has(type)) return checkRequest(value) as WorkspaceRequest
+  if (OF_RUNS.has(type)) return checkCell(checkRequest(value) as WorkspaceRequest)
   const schema =
     typeof type === 'string' && Object.hasOwn(hostActivityFrames, type)
       ? hostActivityFrames[type as HostActivityFrame['type']]
@@ -25,6 +25,13 @@ export function readWorkspaceRequest(line: Uint8Array): WorkspaceRequest | undef
   )
 }
 
+/** @throws Error for a script that names a session, or a cell that names none. */
+function checkCell(frame: WorkspaceRequest): WorkspaceRequest {
+  if (frame.type !== 'execute' || (frame.session === undefined && frame.cell === undefined)) return frame
+  if (isId(frame.session) && isCell(frame.cell)) return frame
+  throw new Error('execute has an invalid session or cell')
+}
+
 /** The `execute` whose large fields came behind it. @throws Error */
 export function joinRequest(
   head: Extract<HostActivityFrame, { type: 'execute_in_parts' }>,
@@ -32,5 +39,8 @@ export function joinRequest(
 ): Extract<HostFrame, { type: 'execute' }> {
   const fields = readObject(body)
   if (typeof fields !== 'object' || fields === null) throw new Error('the body of a request is no JSON object')
-  return checkRequest({ ...fields, ...head, type: 'execute' }) as Extract<HostFrame, { type: 'execute' }>
+  return checkCell(checkRequest({ ...fields, ...head, type: 'execute' }) as WorkspaceRequest) as Extract<
+    HostFrame,
+    { type: 'execute' }
+  >
 }

@@ -6,13 +6,13 @@ import {
   CAPS,
   LineSplitter,
 } from '../../../protocol/index.ts'
-import { GuestRun } from '../guest-run.ts'
+import { type CellTurn, GuestRun } from '../guest-run.ts'
 import type { Outbox } from '../outbox.ts'
 import type { Spare } from '../spare.ts'
-import { IncomingFiles, type IncomingTree, type OutgoingFiles } from './carried-files.ts'
+import { IncomingFiles, type OutgoingFiles } from './carried-files.ts'
 import { joinRequest, readWorkspaceRequest } from './requests.ts'
 import { TakenLines } from './taken-lines.ts'
-import type { TreeBounds } from './tree.ts'
+import type { FileNode, TreeBounds } from './tree.ts'
 
 type ExecuteFrame = Extract<HostFrame, { type: 'execute' }>
 
@@ -22,6 +22,14 @@ export interface ScriptPlace {
   readonly bounds: TreeBounds
   /** The request of a script is complete. */
   admit(activity: ScriptActivity, request: ExecuteFrame): void
+}
+
+/** The place of one run. */
+export interface RunPlace {
+  readonly files: ReadonlyMap<number, FileNode>
+  readonly cell?: CellTurn | undefined
+  /** Resolves when the instance has ended. */
+  readonly awaitEnd: () => Promise<{ readonly code: number | null; readonly signal: string | null }>
 }
 
 /** A script of a workspace, from its request to its last frame. */
@@ -39,6 +47,7 @@ export class ScriptActivity {
   #preparing: Spare | undefined
   #isHeld = false
   #isCancelled = false
+  #isInterrupted = false
   readonly #cancelled = Promise.withResolvers<void>()
 
   constructor(head: ExecuteFrame | Extract<HostActivityFrame, { type: 'execute_in_parts' }>, place: ScriptPlace) {
@@ -47,6 +56,11 @@ export class ScriptActivity {
     this.#place = place
     this.#missing = head.type === 'execute_in_parts' ? head.body_bytes : 0
     this.#taken = new TakenLines(place.outbox, () => this.#press())
+  }
+
+  /** The session of a cell. */
+  get sessionId(): string | undefined {
+    return this.#head.session
   }
 
   get isCancelled(): boolean {
@@ -105,6 +119,12 @@ export class ScriptActivity {
     this.#run?.state.clock.report(executed_ms, executing)
   }
 
+  /** Interrupts a cell, or does so as soon as it runs. */
+  interrupt(): void {
+    this.#isInterrupted = true
+    this.#run?.interrupt()
+  }
+
   /** The host does not read fast enough, or does again. */
   hold(isHeld: boolean): void {
     this.#isHeld = isHeld
@@ -153,24 +173,27 @@ export class ScriptActivity {
 
   /**
    * Runs the script.
-   * @returns the last frame, without the fields that only the sandbox knows, and the files that the script left, if they are known.
+   * @param options.files those that the instance has, by their indices.
+   * @param options.cell absent: a script, after which the instance ends.
+   * @returns the last frame, without the fields that only the sandbox knows; what the script left; and whether the instance can run
+   * another cell.
    */
   async run(
     request: ExecuteFrame,
     spare: Spare,
-    files: OutgoingFiles,
-    awaitEnd: () => Promise<{ readonly code: number | null; readonly signal: string | null }>,
-  ): Promise<{ readonly done: object; readonly tree: IncomingTree | undefined }> {
-    const incoming = new IncomingFiles(files.files, this.#place.bounds)
-    const run = (this.#run = new GuestRun(request, spare, this.#taken, (message) => incoming.take(message)))
+    { files, cell, awaitEnd }: RunPlace,
+  ): Promise<{ readonly done: object; readonly incoming: IncomingFiles; readonly lives: boolean }> {
+    const incoming = new IncomingFiles(files, this.#place.bounds)
+    const run = (this.#run = new GuestRun(request, spare, this.#taken, (message) => incoming.take(message), cell))
     this.#press()
+    if (this.#isInterrupted) run.interrupt()
     try {
       await run.follow()
       const { state } = run
       const { code, signal } = state.hasEnded ? { code: null, signal: null } : await awaitEnd()
       const { tree, problem } = incoming
       if (tree === undefined) state.warnings.push({ code: 'files_not_kept', message: whyNotKept(problem) })
-      return { done: run.conclude(code, signal), tree }
+      return { done: run.conclude(code, signal), incoming, lives: run.lives }
     } finally {
       run.stop()
       this.#taken.end()

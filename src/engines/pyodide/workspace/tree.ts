@@ -85,6 +85,7 @@ export class WorkspaceTree {
   readonly #bounds: TreeBounds
   #top = emptyDirectory(0o777)
   #size: TreeSize = { bytes: 0, nodes: 0, textBytes: 0 }
+  #version = 0
   /** Bytes of files that are being written. */
   #reserved = 0
 
@@ -98,6 +99,11 @@ export class WorkspaceTree {
     return this.#top
   }
 
+  /** Another number after each change. */
+  get version(): number {
+    return this.#version
+  }
+
   get bounds(): TreeBounds {
     return this.#bounds
   }
@@ -106,6 +112,7 @@ export class WorkspaceTree {
   replace(top: DirectoryNode, size: TreeSize): void {
     this.#top = top
     this.#size = size
+    this.#version += 1
   }
 
   /** Makes room for a file that is being written. @throws FileError */
@@ -201,6 +208,7 @@ export class WorkspaceTree {
       throw found.kind === 'link' ? leadsThrough(path) : problem('exists', path, 'it exists')
     const made = this.#enter(path, parts, mode)
     if (setsMode) made.mode = mode
+    this.#version += 1
   }
 
   /** Removes a file, a link or a directory. @throws FileError */
@@ -212,6 +220,7 @@ export class WorkspaceTree {
     if (directory === undefined || node === undefined) throw problem('not_found', path, MISSING)
     if (node.kind === 'directory' && node.entries.size > 0 && !recursive)
       throw problem('not_empty', path, 'Directory not empty')
+    this.#version += 1
     directory.entries.delete(name)
     directory.mtimeMs = Date.now()
     for (const [below, each] of [[name, node] as const, ...nodesBelow(node)]) this.#count(below, each, -1)
@@ -251,6 +260,7 @@ export class WorkspaceTree {
       if (before !== undefined) this.#count(name, before, 1)
       throw noSpace(path)
     }
+    this.#version += 1
     directory.entries.set(name, node)
     directory.mtimeMs = Date.now()
   }

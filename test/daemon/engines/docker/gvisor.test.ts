@@ -72,8 +72,8 @@ describe.skipIf(skip)('a runtime', () => {
       [],
       ['memory', 'pids', 'cpu', 'disk', 'output', 'wall'],
     ])
-    const { concurrentActivities, lesserCpus, ...others } = capabilities
-    expect([concurrentActivities, lesserCpus]).toEqual([false, false])
+    const { concurrentActivities, lesserCpus, sessions, ...others } = capabilities
+    expect([concurrentActivities, lesserCpus, sessions]).toEqual([false, false, 'cells'])
     expect(Object.values(others)).toEqual(Object.values(others).map(() => true))
     expect(probes).toMatchObject({
       gvisor: true,

@@ -36,6 +36,7 @@ describe.skipIf(skip || NEEDS_ROOT !== undefined)('the machine', () => {
       concurrentActivities: true,
       programs: true,
       lesserCpus: true,
+      sessions: 'checkpoints',
     })
   })
 

@@ -71,7 +71,7 @@ emit_result([sorted(set(written)), sorted(os.listdir('/')), sorted(os.environ)])
   expect((await runOn(engine, script)).finalData).toEqual([
     ['/dev/shm', '/tmp', '/var/tmp', '/workspace'],
     ['dev', 'lib', 'proc', 'tmp', 'var', 'workspace'],
-    ['HOME', 'LANG', 'LOGNAME', 'PATH', 'USER'],
+    ['HOME', 'LANG', 'LOGNAME', 'MPLBACKEND', 'PATH', 'USER'],
   ])
 })
 

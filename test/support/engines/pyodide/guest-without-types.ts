@@ -12,12 +12,16 @@ export function useGuestWithoutTypes(run: string): void {
     load(url, context, nextLoad) {
       const module = nextLoad(url, context)
       if (!url.endsWith(OWNER)) return module
-      const code = readFileSync(fileURLToPath(url), 'utf8')
-      if (!LOOKUP.test(code)) throw new Error(`${url} no longer looks for its guest by ${LOOKUP}`)
-      const guest = `new URL('${pathToFileURL(join(directoryIn(run), 'main.js')).href}')`
-      return { ...module, source: code.replace(LOOKUP, guest) }
+      return { ...module, source: withPreparedGuest(url, readFileSync(fileURLToPath(url), 'utf8'), run) }
     },
   })
+}
+
+/** The code of a module, which starts instances from what write-guest.main.ts has written. Other modules are unchanged. */
+export function withPreparedGuest(place: string, code: string, run: string): string {
+  if (!place.endsWith(OWNER)) return code
+  if (!LOOKUP.test(code)) throw new Error(`${place} no longer looks for its guest by ${LOOKUP}`)
+  return code.replace(LOOKUP, `new URL('${pathToFileURL(join(directoryIn(run), 'main.js')).href}')`)
 }
 
 /** The program of instances in the directory of a test run. Tests find their processes by the end of this path. */

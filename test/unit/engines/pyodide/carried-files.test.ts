@@ -119,3 +119,29 @@ test('paths of a tree: links are followed inside alone, and never to write', () 
   tree.put('large', 0o644, Buffer.alloc(1000))
   expect(codeOf(() => tree.find('root/file', true))).toBe('not_found')
 })
+
+test('a cell gets the content of new files alone, and the same files after a script that left them as they were', () => {
+  const tree = new WorkspaceTree('/workspace', BOUNDS)
+  tree.put('d/kept', 0o644, Buffer.from('kept'))
+  const first = outgoing(tree.top, new Map())
+  expect(first.message).toMatchObject({ type: 'sync', entries: [{ kind: 'd' }, { name: 'kept', size: 4 }] })
+  expect(Buffer.concat(first.contents).toString()).toBe('kept')
+  const { version } = tree
+  tree.put('new', 0o644, Buffer.from('new'))
+  expect(tree.version).not.toBe(version)
+  const before = outgoing(tree.top)
+  const incoming = new IncomingFiles(before.files, BOUNDS)
+  incoming.take({
+    type: 'entries',
+    entries: before.message.entries.map((entry, from) => (entry.kind === 'f' ? { ...entry, from } : entry)),
+  })
+  incoming.take({ type: 'kept' })
+  if (incoming.tree !== undefined) tree.replace(incoming.tree.top, incoming.tree.size)
+  const second = outgoing(tree.top, first.files)
+  expect(second.message.entries.map(({ name, from }) => [name, from])).toEqual([
+    ['d', undefined],
+    ['new', undefined],
+    ['kept', 1],
+  ])
+  expect(Buffer.concat(second.contents).toString()).toBe('new')
+})

@@ -1,0 +1,149 @@
+"""A cell of a session: a script in a process that outlives it."""
+
+import signal
+import time
+
+from .script_activity import ScriptActivity
+from .traffic import LIVE_READS
+
+KEPT, ROLLED_BACK, LOST = "kept", "rolled-back", "lost"
+
+
+class CellActivity(ScriptActivity):
+    """A cell. It has the frames of a script. After it, the session has the state that the cell left, or the one before."""
+
+    needs_process = False
+
+    def __init__(self, host, frame):
+        super().__init__(host, frame)
+        self._session = None
+        self._state = KEPT
+        self._is_ending = self._is_dead = self._is_interrupted = False
+        self._ended = []  # names of the processes that a rollback ended
+
+    @property
+    def is_ending(self):
+        return self._is_ending
+
+    @property
+    def run(self):
+        """Its run; None before it began."""
+        return self._run
+
+    def find_problem(self):
+        session = self.host.session(self.frame["session"])
+        if session is None:
+            return "request", "the session is over"
+        return session.find_problem_of_cell() or super().find_problem()
+
+    def begin(self, _spare=None):
+        self._session = self.host.session(self.frame["session"])
+        self._session.cell = self
+        if self.is_complete:
+            self.on_complete()
+
+    def on_complete(self):
+        session = self._session
+        if session is None or session.cell is not self:  # the cell has ended meanwhile
+            return
+        if not session.is_ready:  # a rollback is under way, which calls this again
+            return
+        session.prepare_cell()
+        self.start_run(session.head, session.spare.keeper_pid, session.find_others())
+        if self._is_interrupted:
+            self.interrupt()
+
+    def is_set_up_at_once(self):
+        return not self.frame.get("tool_sources")
+
+    def interrupt(self):
+        """Interrupts it, or does so as soon as it can be."""
+        self._is_interrupted = True
+        if self._run is not None:
+            self._run.interrupted = True
+            self._session.head.signal(signal.SIGINT)
+
+    def refuse(self, code, message):
+        self._leave()
+        super().refuse(code, message)
+
+    def cancel(self):
+        if self._collection is not None:
+            self._collection.stop()
+        if self._run is None:
+            self.refuse("cancelled", "the cell was cancelled")
+        else:
+            self.end("cancelled")
+
+    def end(self, cause):
+        """Ends the cell, because its process has ended (`cause` is None), or for a cause. Its changes are rolled back."""
+        if self._is_ending or self._run is None:
+            return
+        self._run.killed_for = self._run.killed_for or cause
+        self._stop()
+        self._session.roll_back()
+
+    def check_end(self, now):
+        """The session watches the time."""
+
+    def _stop(self):
+        self._is_ending = True
+        self._traffic.stop()
+        self._run.ended_at = time.monotonic()
+
+    def _on_finished(self):
+        if self._is_ending:
+            return
+        self._stop()
+        run = self._run
+        self._traffic.drain(LIVE_READS)
+        if run.killed_for is not None or (run.reported_error and self.frame["cell"]["on_error"] == "rollback"):
+            self._session.roll_back()
+            return
+        run.status, run.confirmed = (1 << 8 if run.reported_error else 0), True
+        self.host.after_flush(self._session.head.take_cell_socket().close)  # the close takes long
+        self._session.on_kept(run)
+        self.collect()
+
+    def on_ended(self, status, confirmed, ended=()):
+        """Its processes are dead: reads their last output."""
+        run = self._run
+        if run is None:
+            self._state = LOST
+            self.refuse("cancelled", "the session ended before the cell began")
+            return
+        if self._is_dead:  # the copy that was to become the head has failed
+            return
+        self._is_dead = True
+        if not self._is_ending:
+            self._stop()
+        # A cell that reported its end is rolled back for its error, not for how its process was killed afterwards.
+        run.status = (1 << 8 if run.reported_error else 0) if run.finished else status
+        run.confirmed = confirmed
+        self._ended = list(ended)
+        self._traffic.drain()
+        run.send_final_error()
+
+    def settle(self, state):
+        """Sends the end of the cell, with the state of the session."""
+        if self.is_over:
+            return
+        self._state = state
+        self.collect()
+
+    def more_of_end(self, frame):
+        session = self._session or self.host.session(self.frame["session"])  # one that was refused changed nothing
+        if session is None:
+            return {}
+        missing = session.missing if self._state == ROLLED_BACK else []
+        state = {"state": self._state, "checkpoint": session.checkpoint, "missing": missing, "ended": self._ended}
+        return {"cell": state, "warnings": [*frame.get("warnings", []), *session.take_warnings()]}
+
+    def _finish(self):
+        self._leave()
+        super()._finish()
+        self._session.on_cell_over()
+
+    def _leave(self):
+        if self._session is not None and self._session.cell is self:
+            self._session.cell = None

@@ -1,0 +1,61 @@
+"""Tells whether a script waits for a lock that nothing can release any more."""
+
+import os
+import signal
+
+from . import integrity
+
+NOTE = (
+    "it waits for a lock that nothing can release any more, such as one that it has acquired already, a queue that stays empty, "
+    "or a lock of a library whose threads are lost"
+)
+_FUTEX = {"x86_64": "202", "aarch64": "98"}.get(os.uname().machine)  # the number of the system call
+_WAITS, _PRIVATE, _COMMAND = (0, 9), 128, 127  # FUTEX_WAIT and FUTEX_WAIT_BITSET; the flag; the bits of the command
+# The signals of the harness, and those that the C library handles for itself. A handler for another one could release the lock.
+_OWN_SIGNALS = sum(1 << (number - 1) for number in (signal.SIGINT, signal.SIGALRM, 32, 33))
+
+
+class LockWait:
+    """Looks at the main thread of a script's process shortly before the deadline, and at the kill after it."""
+
+    def __init__(self, process):
+        self._process = process
+        self._before = self._now = None
+
+    def look(self):
+        """Looks at the process now."""
+        self._before, self._now = self._now, find_endless(self._process.pid)
+
+    def was_endless(self):
+        """True if it waited so at the last look. For a script that the harness's alarm has ended since: it had no timer of its own."""
+        return self._now is not None
+
+    def outlasts_alarm(self):
+        """True if between the last two looks the process woke up once, for the harness's alarm. A script that has put a timer of its
+        own in its place, which may still go off, did not wake up."""
+        return None not in (self._before, self._now) and self._now == self._before + 1
+
+
+def find_endless(pid):
+    """Returns how often the process has waited so far if only a signal could end its present wait, and it handles none but those of
+    the harness; else None, also where that cannot be seen (gVisor)."""
+    try:
+        with open(f"/proc/{pid}/syscall") as file:
+            number, _, operation, _, timeout, *_ = file.read().split()
+        is_alone = len(os.listdir(f"/proc/{pid}/task")) == 1
+        handled = int(integrity.status_field(pid, "SigCgt"), 16)
+        waits = int(integrity.status_field(pid, "voluntary_ctxt_switches"))
+        flags = int(operation, 16)
+    except (OSError, ValueError, TypeError):
+        return None
+    is_wait = number == _FUTEX and flags & _PRIVATE and flags & _COMMAND in _WAITS and int(timeout, 16) == 0
+    return waits if is_wait and is_alone and not handled & ~_OWN_SIGNALS and not _has_timers(pid) else None
+
+
+def _has_timers(pid):
+    """True if the process has timers of timer_create(2). Those of setitimer(2) cannot be seen."""
+    try:
+        with open(f"/proc/{pid}/timers") as file:
+            return file.read(1) != ""
+    except OSError:
+        return False

@@ -1,0 +1,68 @@
+"""A branch: a session that begins with the state of another one."""
+
+from .session_activity import LOST_CODE, SessionActivity
+from .session_copies import NO_CHECKPOINT
+
+
+class BranchActivity(SessionActivity):
+    """A session that begins with the state of another one, or of a checkpoint of it, and goes on beside it."""
+
+    needs_process = False
+
+    @property
+    def keeps_checkpoints(self):
+        return self._parent.keeps_checkpoints
+
+    @property
+    def memory_limit(self):
+        return self._parent.memory_limit
+
+    def find_problem(self):
+        parent = self.host.session(self.frame["session"])
+        if parent is None:
+            return LOST_CODE, "the session is over"
+        if not parent.is_free() or not parent.is_ready:
+            return "busy", "a cell or an operation of the session is under way"
+        source = self._source_in(parent)
+        if source is None or not source.is_alive():
+            return NO_CHECKPOINT, "the session has no such checkpoint"
+        why = parent.copies.find_obstacle()
+        return None if why is None else (NO_CHECKPOINT, why)
+
+    def begin(self, _spare=None):
+        self._parent = parent = self.host.session(self.frame["session"])
+        self.mark = parent.family.new_mark()
+        parent.family.starting.append(self)
+        parent.copies.fork(self._source_in(parent), self._start, self._fail, stays=True)
+
+    @property
+    def is_starting(self):
+        """True until it is ready, or over."""
+        return not (self._is_ready or self.is_over or self.is_ending)
+
+    def _source_in(self, parent):
+        """Returns the process that it is forked from: the head, or the copy of a checkpoint; None if there is none."""
+        name = self.frame["checkpoint"]
+        return parent.head if name is None else parent.copies.find_named(name)
+
+    def _fail(self, why):
+        if not self.is_over:
+            self.refuse(NO_CHECKPOINT, why)
+
+    def _start(self, copy):
+        if self.is_over:  # it was cancelled meanwhile
+            self._parent.copies.drop(copy)
+            return
+        self.join(self._parent.family)
+        self.head = copy
+        self.listen(copy)  # in place of the parent
+        self.take_over_head()
+
+    def on_adopted(self):
+        if not self._is_ready:
+            self._is_ready = True
+            self.send({"type": "session_ready", "checkpoint": self.checkpoint})
+        super().on_adopted()
+
+    _parent = None
+    _is_ready = False

@@ -1,0 +1,118 @@
+"""Operations on a session between two cells: keep a checkpoint, restore one, list variables, complete names."""
+
+import time
+
+from ..caps import MAX_LACK, MAX_LISTED, MAX_SAFE_INTEGER
+from ..text import cut_head
+from .activity import Activity
+
+MAX_DIMENSIONS = 4
+LOOK_SEC = 5.0  # for the answer of the process to a look at its variables
+
+
+class SessionOperation(Activity):
+    """One operation on a session. It begins when no cell runs and no copy is being made. Each step of the session has a deadline of its
+    own: that of a fork, of a rollback, of the take-over."""
+
+    def __init__(self, host, frame):
+        super().__init__(host, frame)
+        self._session = None
+        self._due = None
+        self._has_begun = False
+        self.has_restored = False  # a restore has begun: it waits for the process that becomes the head
+
+    @property
+    def due(self):
+        return self._due
+
+    def advance(self, now):
+        if self._due is not None and now >= self._due:
+            self.fail("io", "the process of the session did not answer in time")
+
+    def find_problem(self):
+        session = self.host.session(self.frame["session"])
+        if session is None or session.is_ending:
+            return "lost", "the session is over"
+        return None if session.is_free() else ("busy", "a cell or another operation of the session is under way")
+
+    def begin(self, _spare=None):
+        self._session = self.host.session(self.frame["session"])
+        self._session.operation = self
+        self.try_to_begin()
+
+    def try_to_begin(self):
+        """Begins as soon as the session can."""
+        if not self._has_begun and self._session.is_settled:
+            self._has_begun = True
+            self.act(self._session)
+
+    def act(self, session):
+        """Begins the operation."""
+        raise NotImplementedError
+
+    def succeed(self, result):
+        """Answers the operation with its result."""
+        self._leave()
+        self.finish(result=result)
+
+    def fail(self, code, message):
+        """Answers the operation with an error."""
+        self._leave()
+        self.finish(error={"code": code, "message": message})
+
+    def refuse(self, code, message):
+        self._leave()
+        super().refuse(code, message)
+
+    def _leave(self):
+        if self._session is not None and self._session.operation is self:
+            self._session.operation = None
+
+
+class SessionCheckpoint(SessionOperation):
+    """Keeps a copy of the present state until the session ends. The id of this activity is its name."""
+
+    def act(self, session):
+        session.keep_copy(self)
+
+
+class SessionRestore(SessionOperation):
+    """Makes the state that of a checkpoint, which stays."""
+
+    def act(self, session):
+        session.restore(self.frame["checkpoint"], self)
+
+
+class SessionLook(SessionOperation):
+    """Lists the variables, or completes a name."""
+
+    def act(self, session):
+        self._due = time.monotonic() + LOOK_SEC
+        session.head.tell(b"V", {"code": self.frame["code"], "cursor": self.frame["cursor"]})
+
+    def take(self, content):
+        """Takes the answer of the process."""
+        fields = content if isinstance(content, dict) else {}
+        if self.frame["code"] is None:
+            listed = [_variable(each) for each in _list(fields.get("variables"))]
+        else:
+            listed = [cut_head(each, MAX_LACK) for each in _list(fields.get("names")) if isinstance(each, str)]
+        self.succeed([each for each in listed if each is not None])
+
+
+def _list(claimed):
+    return claimed[:MAX_LISTED] if isinstance(claimed, list) else []
+
+
+def _variable(claimed):
+    """Returns a variable as the process describes it, as far as it has the right types; else None."""
+    if not isinstance(claimed, dict) or not all(isinstance(claimed.get(name), str) for name in ("name", "type")):
+        return None
+    shape, size = claimed.get("shape"), claimed.get("bytes")
+    is_shape = isinstance(shape, list) and len(shape) <= MAX_DIMENSIONS and all(map(_is_size, shape))
+    named = {name: cut_head(claimed[name], MAX_LACK) for name in ("name", "type")}
+    return {**named, "shape": shape if is_shape else None, "bytes": size if _is_size(size) else None}
+
+
+def _is_size(value):
+    return type(value) is int and 0 <= value <= MAX_SAFE_INTEGER

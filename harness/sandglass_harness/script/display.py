@@ -1,0 +1,137 @@
+"""Shows values: `display(...)`, figures that are open at the end, and pictures in a result. A value becomes a MIME bundle.
+
+This module is loaded before every script, so it stays small: `bundle`, which makes the bundles, is loaded for the first value.
+"""
+
+import os
+import sys
+
+from ..caps import MAX_DISPLAY_BYTES, MAX_DISPLAYS, MAX_DISPLAYS_BYTES, MAX_LEFT_OUT
+from . import emit
+from .door import called_by_script
+
+
+class _Shown:
+    """The displays of one run or cell so far."""
+
+    def __init__(self):
+        self.count = self.bytes = 0
+        self.is_over = False
+        self.places = {}  # id of a figure: (the figure, its place among the displays)
+        self.pid = os.getpid()
+
+
+_shown = _Shown()
+
+
+def begin():
+    """Begins to count for a new run or cell."""
+    global _shown
+    _shown = _Shown()
+
+
+@called_by_script
+def display(*objects, **options):
+    """Shows values to whoever reads the run: figures, tables, pictures, or any object with a rich representation.
+
+    `raw=True`: the objects are MIME bundles themselves. `include` and `exclude` list MIME types.
+    """
+    for value in objects:
+        _show(value, "display", options)
+
+
+def show_result(value):
+    """Shows the value of a cell's last expression."""
+    _show(value, "result", {})
+
+
+def flush_figures():
+    """Shows the figures that are still open, each once, and closes them. If one cannot be drawn, its display says why."""
+    if "matplotlib.pyplot" not in sys.modules:
+        return
+    from . import figures
+
+    for figure in figures.take_open():
+        emit.current.release()  # it takes long to draw
+        show_once(figure)
+
+
+def show_once(figure):
+    """Shows a figure, unless it was shown before."""
+    if id(figure) not in _shown.places:
+        _show(figure, "display", {})
+
+
+def show_picture(value):
+    """Shows a value of an emitted result that is a picture. Returns what stands in its place as JSON, or None for any other
+    value."""
+    from . import bundle
+
+    picture = bundle.picture_in(value)
+    if picture is None:
+        return None
+    known = _shown.places.get(id(picture))
+    place = _show(picture, "display", {}) if known is None else known[1]
+    return {"display": place, "text": bundle.text_of(picture)}
+
+
+def rehearse(value, emitter):
+    """Makes a line that nobody gets."""
+    from . import bundle
+
+    data, left_out = bundle.bundle_of(value)
+    emitter.line_of({"type": "display", "kind": "result", "data": data, "left_out": left_out})
+
+
+def _show(value, kind, options):
+    """Sends the bundle of a value. Returns its place among the displays of the run, or None if it was left out."""
+    if _shown.is_over:
+        return None
+    if _shown.count >= MAX_DISPLAYS:
+        _shown.is_over = True
+        emit.current.send({"type": "displays_over"})
+        return None
+    from . import bundle
+
+    data, left_out = bundle.bundle_of(value, options)
+    if not data:
+        return None
+    place = _send(kind, data, left_out)
+    if bundle.is_figure(value):
+        _shown.places[id(value)] = (value, place)  # held, so that no other object gets its id
+    return place
+
+
+def _send(kind, data, left_out):
+    """Sends a display without the parts that are too large, the largest first."""
+    emitter = emit.current
+    room = min(MAX_DISPLAY_BYTES, MAX_DISPLAYS_BYTES - _shown.bytes)
+    while True:
+        line = emitter.line_of({"type": "display", "kind": kind, "data": data, "left_out": left_out[:MAX_LEFT_OUT]})
+        if len(line) <= room or not data:
+            break
+        largest = max(data, key=lambda name: (len(data[name]), name))
+        data = {name: content for name, content in data.items() if name != largest}
+        left_out = [*left_out, largest]
+    if len(line) > room:
+        _shown.is_over = True
+        emitter.send({"type": "displays_over"})
+        return None
+    _flush_output()  # so that the broker knows the output before it
+    if kind == "result":  # the cell has written everything
+        emitter.hold_line(line)
+    else:
+        emitter.send_line(line)
+        emitter.wait_until_read()  # the broker counts all of stdout that it finds with this line as written before it
+    place, _shown.count, _shown.bytes = _shown.count, _shown.count + 1, _shown.bytes + len(line) + _BROKER_BYTES
+    return place if os.getpid() == _shown.pid else None  # a forked child does not know how many displays others made
+
+
+_BROKER_BYTES = 400  # what a broker adds to the line: the id of the run and a place in the output
+
+
+def _flush_output():
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError, AttributeError):
+        pass

@@ -1,0 +1,178 @@
+"""Runs the cells of a session in this process, one after the other, in the same globals."""
+
+import json
+import os
+import sys
+import time
+
+from .. import text
+from ..caps import MAX_VALUE_BYTES
+from ..script import display, emit, runtime, script_process, tool_functions
+from ..script.convert import to_json_with_nulls
+from ..wire import encode
+from . import cells
+
+_REHEARSAL = """{"script": "1", "inputs": {}, "secrets": {}, "limits": {}, "deadline": 1e12, "timeout_text": "30", "announces_script": false,
+"tools": null, "tool_sources": null, "stdin_base64": null, "preamble": null, "postamble": null, "check": null, "cell": {"number": 0}}"""
+MAX_ITEMS = 100_000  # of a value that is converted to JSON, at all depths; a larger one costs too much to look at
+
+
+class Cells:
+    """The cells of one session, and the state of the harness that lasts from one to the next. `describe()` says what a copy of this
+    process would lack; None: there is no copy."""
+
+    def __init__(self, namespace, emitter, make_bridge, describe=None):
+        self._namespace = namespace
+        self._scope = namespace.scope
+        self._emitter = emitter
+        self._make_bridge = make_bridge
+        self._describe = describe
+        self._sources = {}  # the Python tools that were loaded, by name
+        self._has_input = False
+
+    def run(self, request):
+        """Serves the request of one cell, and reports that it is finished. Returns its exit code: 1 after an error, else 0."""
+        self._take_input(request.get("stdin_base64"))
+        before = {name: os.environ.get(name) for name in request["secrets"]}
+        os.environ.update(request["secrets"])
+        text.hide(request["secrets"])
+        code = None
+        try:
+            emit.allow_interrupt(True)
+            if emit.take_missed_interrupt():
+                self._emitter.send({"type": "interrupt_missed"})
+            deadline = request.get("deadline")
+            emit.arm(None if deadline is None else deadline - time.monotonic())
+            code = self._execute(request)
+            emit.disarm()
+        except emit.ScriptTimeout:
+            if code is None:  # otherwise it came after the cell was done
+                runtime.report_timeout(self._emitter, request["timeout_text"])
+        except KeyboardInterrupt as interrupt:  # between the lines of this function
+            if code is None:
+                runtime.report_ending(self._emitter, interrupt, request["timeout_text"])
+        finally:
+            emit.allow_interrupt(False)
+            emit.disarm()
+        self._take_secrets_back(request["secrets"], before)
+        self._send_finished()
+        return 0 if code == 0 else 1
+
+    def rehearse(self):
+        """Does what every cell does, without an effect. After a fork, memory is shared with the copy until it is written to: these page
+        faults would be most of the cost of a short cell."""
+        try:
+            json.loads(_REHEARSAL)
+            value = cells.rehearse()
+            if not _is_large(value):
+                to_json_with_nulls(value)
+            display.rehearse(value, self._emitter)
+            encode({"type": "finished", "checkpoint": self._describe and self._describe()})
+        except Exception:  # of what the cells have changed in Python, or for lack of memory: the next cell tells of it
+            pass
+
+    def _execute(self, request):
+        try:
+            if not self._give_tools(request):
+                return 1
+            self._scope.update(request["inputs"])
+            if request.get("announces_script", True):
+                self._emitter.send({"type": "setup_over"})
+            display.begin()
+            try:
+                value = cells.run(request["script"], request["cell"]["number"], self._namespace)
+                if value is not cells.NOTHING:
+                    self._show(value)
+                    if value is not None:
+                        display.show_result(value)
+            finally:
+                if not emit.clock_ran_out():
+                    display.flush_figures()
+        except BaseException as error:
+            return runtime.report_ending(self._emitter, error, request["timeout_text"])[1]
+        return 0
+
+    def _show(self, value):
+        """Sends the value of a cell, where it is JSON."""
+        try:
+            if _is_large(value):
+                return
+            plain, nulls = to_json_with_nulls(value)
+        except Exception:  # of its own methods, too
+            return
+        line = self._emitter.line_of({"type": "value", "data": plain, **({} if nulls is None else {"nan_as_null": nulls})})
+        if len(line) <= MAX_VALUE_BYTES:
+            self._emitter.hold_line(line)
+
+    def _give_tools(self, request):
+        """Makes the tools of this cell globals, in place of those of the last cell. Returns False after a failure was reported."""
+        signatures, sources = request.get("tools") or (), request.get("tool_sources") or ()
+        given = {}
+        if signatures or sources:
+            stubs = {source["name"]: source["stub"] for source in sources}
+            given = tool_functions.make_functions(signatures, self._make_bridge(), stubs)
+        new = [source for source in sources if self._sources.get(source["name"]) != source["source"]]
+        if not runtime.load_sources(new, self._scope, self._emitter):
+            return False
+        self._sources.update((source["name"], source["source"]) for source in new)
+        self._namespace.lend(given)
+        return True
+
+    def _take_input(self, content):
+        if content is not None or self._has_input:
+            fd = os.open("/dev/null", os.O_RDONLY)
+            os.dup2(fd, 0)
+            os.close(fd)
+            script_process.give_input(content)
+            sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)
+        self._has_input = content is not None
+
+    def _take_secrets_back(self, secrets, before):
+        for name, value in secrets.items():
+            if os.environ.get(name) != value:
+                continue
+            if before[name] is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = before[name]
+
+    def _send_finished(self):
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except Exception:  # a stream of the script's own
+                pass
+        frame = {"type": "finished"}
+        if self._describe is not None:
+            frame["checkpoint"] = self._describe()
+        try:
+            # By the emitter: a thread that goes on may be in the middle of a line.
+            self._emitter.send_line(encode(frame))
+        except OSError:
+            pass
+
+
+def _is_large(value):
+    """True if the JSON of a value would be too large: only to find that out could take all time and memory of the cell."""
+    size = getattr(value, "size", None)
+    if type(size) is int and size > MAX_ITEMS:
+        return True
+    if hasattr(value, "__len__") and not isinstance(value, (str, bytes)) and len(value) > MAX_ITEMS:
+        return True
+    items, characters, left = MAX_ITEMS, MAX_VALUE_BYTES, [value]
+    while left:
+        each = left.pop()
+        kind = type(each)
+        if kind is str:
+            characters -= len(each)
+        elif issubclass(kind, dict):  # as it is converted: not by methods of a subclass
+            items -= dict.__len__(each)
+            if items >= 0:
+                left += (*dict.keys(each), *dict.values(each))
+        elif kind in (list, tuple, set, frozenset):
+            items -= len(each)
+            if items >= 0:
+                left += each
+        if items < 0 or characters < 0:
+            return True
+    return False

@@ -1,0 +1,281 @@
+"""The process that runs the cells of a session, and its copies, which wait beside it.
+
+A head, a checkpoint and a branch are the same thing: a process that waits for the broker's commands on a socket of its own.
+The broker believes nothing that comes from here: the script of a cell can change every line of this module.
+"""
+
+import _socket
+import errno
+import gc
+import json
+import os
+import signal
+import sys
+import time
+
+from ..caps import MAX_LISTED
+from ..libc import process_name, set_process_name
+from ..script import child, descendants, emit, explain, host_tools, runtime, script_process
+from ..script.commands import receive_with_fds
+from ..script.script_process import FRAME_FD
+from . import cell, cells, connections, grades, repairs, variables
+
+CONTROL_FD = 4
+HEAD_OOM, COPY_OOM = b"1000", b"500"  # the kernel kills a head before the copies that can replace it
+MAX_COMMAND = 64 << 10
+GROWTH = 1.25  # of the allocated blocks, after which garbage is collected before a fork
+
+
+def begin(control_fd, preloaded):
+    """Becomes the head of a session. Never returns."""
+    _move(control_fd, CONTROL_FD)
+    Head(_socket.socket(fileno=CONTROL_FD), preloaded).serve()
+
+
+class Head:
+    """Waits for commands, and serves one after the other. A copy of the process continues in the same loop."""
+
+    def __init__(self, control, preloaded):
+        self._control = control
+        self._emitter = emit.Emitter(FRAME_FD)
+        self._bridge = None
+        emit.use(self._emitter)
+        base = runtime.base_names(preloaded.base_globals)
+        for name, load in preloaded.loaders:
+            try:
+                load(base)
+            except BaseException as error:
+                self._give_up(f"{name} could not be loaded: {explain.brief(error)}")
+        self._namespace = cells.Namespace(base)
+        self._cells = cell.Cells(self._namespace, self._emitter, self._make_bridge, grades.describe)
+        self._blocks = 0
+        self._closed = []
+        self._noted = None  # of the process that ran the last cell: a copy of a copy keeps it
+        self._is_copy = False
+        self._name = None  # of a copy, before it became one
+        signal.signal(signal.SIGINT, emit.on_interrupt)
+
+    def _give_up(self, why):
+        """Tells why there is no session, and waits for the end: it must not be noticed first."""
+        self._answer(b"X", why)
+        while self._control.recv(MAX_COMMAND):
+            pass
+        os._exit(1)
+
+    def serve(self):
+        """Obeys the broker until it is gone. Never returns."""
+        while True:
+            try:
+                self._obey(*self._receive())
+            except BaseException as error:  # of a signal handler that a cell installed
+                sys.excepthook(type(error), error, None)
+
+    def _receive(self):
+        try:
+            return receive_with_fds(self._control, MAX_COMMAND)
+        except OSError as error:
+            if error.errno in (errno.EBADF, errno.ENOTSOCK):  # a cell has closed it: nobody reaches this process any more
+                os._exit(1)
+            raise
+
+    def _obey(self, message, fds):
+        kind = message[:1]
+        if kind == b"E":
+            self._take_frame_socket(fds)
+            self._cells.run(script_process.receive())
+        elif kind == b"F":
+            self._fork(fds, **json.loads(message[1:]))
+        elif kind == b"H":
+            self._take_over(json.loads(message[1:])["mark"])
+        elif kind == b"V":
+            self._look(**json.loads(message[1:]))
+        elif kind == b"B":
+            self._start(json.loads(message[1:]))
+        else:
+            os._exit(0)
+
+    def _start(self, wishes):
+        for name in ("pids", "memory_bytes"):
+            if wishes["limits"].get(name):
+                which = child.resource.RLIMIT_NPROC if name == "pids" else child.resource.RLIMIT_AS
+                child.lower(which, wishes["limits"][name], wishes["limits"][name])
+        self._answer(b"R", grades.describe())
+
+    # ── copies ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _fork(self, fds, stays):
+        """Forks a copy, which continues in the same loop with the descriptors `fds`: socket for commands, stdout, stderr. One that
+        `stays`, for a checkpoint or a branch, is refused if it might wait for ever once it is used."""
+        deadly = grades.find_deadly() if stays else ()
+        if deadly:
+            _refuse_fork(fds, f"a copy would lack {', '.join(deadly)}, and may wait for them for ever")
+            return
+        self._collect_garbage()
+        if not self._is_copy:
+            self._noted = repairs.note(self._namespace)
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD,))
+        try:
+            if self._fork_twice(fds, len(os.listdir("/proc/self/task")) == 1):
+                return
+        except OSError:
+            _refuse_fork(fds, "no process could be made for its copy")
+            return
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for fd in fds:
+            os.close(fd)
+        if not self._is_copy and not self._has_command():
+            self._cells.rehearse()
+
+    def _fork_twice(self, fds, is_alone):
+        """Returns True in the copy. Its parent has ended, so that the keeper adopts it: a cell that waits for its children must not see it."""
+        name = self._name if self._is_copy else process_name()
+        set_process_name((descendants.COPY_PREFIX + name)[:15])  # from its first moment on, it is not taken for a program of a cell
+        try:
+            first = os.fork()
+        except BaseException:
+            set_process_name(name)
+            raise
+        if first == 0:
+            self._name = name
+            try:
+                os.setsid()  # a signal for the group of the head is none for its copy
+                parent = os.getpid()
+                if os.fork():
+                    os._exit(0)
+                self._become_copy(fds, parent, is_alone)
+                return True
+            except BaseException:
+                os._exit(1)
+        set_process_name(name)
+        _, status = os.waitpid(first, 0)
+        if signal.getsignal(signal.SIGCHLD) not in (signal.SIG_DFL, signal.SIG_IGN):
+            signal.sigtimedwait((signal.SIGCHLD,), 0)  # it is not one of the cell's children
+        if status:
+            raise OSError("no copy was made")
+        return False
+
+    def _become_copy(self, fds, parent, is_alone):
+        was_copy, self._is_copy = self._is_copy, True
+        os.setsid()
+        control, out, err = [child.above(fd, 16) for fd in fds]
+        for fd in fds:
+            os.close(fd)
+        _move(control, CONTROL_FD)
+        if is_alone:
+            _drop_output()
+        for fd, target in ((out, 1), (err, 2)):
+            os.dup2(fd, target)
+            os.close(fd)
+        if not is_alone:
+            _renew_output()
+        closed = connections.close({0, 1, 2, FRAME_FD, CONTROL_FD}, repairs.find_replaced(self._namespace))
+        self._closed = self._closed if was_copy else closed
+        _set_oom(COPY_OOM)
+        while os.getppid() == parent:
+            time.sleep(0.000_05)
+        self._answer(b"Y", None)
+
+    def _has_command(self):
+        """True if the next command of the broker waits."""
+        try:
+            self._control.recv(1, _socket.MSG_PEEK | _socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _look(self, code, cursor):
+        if code is None:
+            found = {"variables": variables.describe(self._namespace)[:MAX_LISTED]}
+        else:
+            found = {"names": variables.complete(self._namespace, code, cursor)[:MAX_LISTED]}
+        self._answer(b"V", found)
+
+    def _take_over(self, mark):
+        """Becomes the head: the state is that of the fork. Programs inherit the mark, by which the keeper knows this branch."""
+        if mark is not None:
+            child.lower(child.resource.RLIMIT_RTTIME, mark, mark)
+        _set_oom(HEAD_OOM)
+        missing = repairs.apply(self._noted, self._namespace) + connections.sentence(self._closed)
+        self._is_copy = False
+        set_process_name(self._name)
+        self._answer(b"A", {"missing": missing, "checkpoint": grades.describe()})
+
+    def _collect_garbage(self):
+        """Collects garbage if much was allocated, and freezes the rest: later collections would write to all objects, which the copy shares."""
+        gc.unfreeze()
+        blocks = sys.getallocatedblocks()
+        if blocks > self._blocks * GROWTH:
+            gc.collect()
+            self._blocks = sys.getallocatedblocks()
+        gc.freeze()
+
+    def _answer(self, kind, content):
+        self._control.send(kind + json.dumps(content).encode())
+
+    def _take_frame_socket(self, fds):
+        """Each cell has a socket of its own: a late frame of the last cell, in either direction, cannot be taken for one of the next."""
+        _move(fds[0], FRAME_FD)
+        if self._bridge is not None:
+            self._bridge.reset()
+
+    def _make_bridge(self):
+        if self._bridge is None:
+            self._bridge = host_tools.Bridge(FRAME_FD, self._emitter)
+        return self._bridge
+
+
+def _drop_output():
+    """Drops output that the origin of this copy has not flushed yet, and will. It cannot do so before the fork: it would wait for a
+    thread that prints while nobody reads."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for fd, stream in ((1, sys.__stdout__), (2, sys.__stderr__)):
+        os.dup2(nothing, fd)
+        try:
+            stream.flush()
+        except Exception:  # a cell has closed it
+            pass
+    os.close(nothing)
+
+
+def _renew_output():
+    """Drops it with the buffers of the streams: a thread that was lost in the fork may hold the lock of an old one, which could not even
+    be closed."""
+    for fd, stream in ((1, sys.__stdout__), (2, sys.__stderr__)):
+        try:
+            _old_buffers.append(stream.buffer)
+            settings = {name: getattr(stream, name) for name in ("encoding", "errors", "line_buffering", "write_through")}
+            stream.__init__(open(fd, "wb", closefd=False), **settings)
+        except Exception:  # a cell has closed it
+            pass
+
+
+_old_buffers = []
+
+
+def _refuse_fork(fds, why):
+    """Tells why there is no copy, on the socket that it would have had."""
+    control = _socket.socket(fileno=fds[0])
+    try:
+        control.send(b"N" + json.dumps(why).encode())
+    finally:
+        control.close()
+        for fd in fds[1:]:
+            os.close(fd)
+
+
+def _set_oom(score):
+    fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+    try:
+        os.write(fd, score)
+    finally:
+        os.close(fd)
+
+
+def _move(fd, target):
+    """Moves a descriptor to another number, which programs do not inherit."""
+    if fd == target:
+        os.set_inheritable(fd, False)
+    else:
+        os.dup2(fd, target, inheritable=False)
+        os.close(fd)

@@ -1,0 +1,265 @@
+"""Repairs what a fork breaks, in a copy that goes on in place of its origin.
+
+A fork keeps the memory of one thread. It loses the other threads, child processes and timers, shares the positions in files, and
+makes the standard library draw new random numbers.
+"""
+
+import os
+import signal
+import sys
+
+from . import descriptors, grades
+
+KILLED = -signal.SIGKILL
+_TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+_BROKEN = "its processes ended when the session was rolled back"
+_OPENMP = ("gomp", "libomp", "iomp")
+
+
+class Noted:
+    """The state before a fork that the copy cannot find out."""
+
+    def __init__(self, random_state, timers, children, opened, lacks, deadly):
+        self.random_state, self.timers, self.children, self.opened = random_state, timers, children, opened
+        self.lacks, self.deadly = lacks, deadly
+
+
+def note(_namespace):
+    """Returns what a copy needs for apply(). Call it between cells, before the fork, in the process that ran the cells. A copy of
+    a copy takes what its origin had."""
+    random = sys.modules.get("random")
+    has_children = "subprocess" in sys.modules or "multiprocessing.process" in sys.modules
+    return Noted(
+        None if random is None else random.getstate(),
+        [signal.getitimer(timer) for timer in _TIMERS],
+        _find_children() if has_children else {},
+        descriptors.note(),
+        grades.find()[1],
+        grades.find_deadly(),
+    )
+
+
+def apply(noted, namespace):
+    """Repairs this process, a copy, before its first cell. Returns sentences about what could not be repaired."""
+    words = [f"lost: {lack}" for lack in noted.lacks]
+    grades.note_lost(noted.deadly)
+    for repair in (
+        lambda: _repair_random(noted),
+        lambda: _repair_timers(noted),
+        lambda: _repair_processes(noted.children),
+        _repair_thread_pools,
+        _repair_process_pools,
+        _repair_trackers,
+        _repair_openmp,
+        lambda: _repair_loops(namespace),
+        lambda: descriptors.restore(noted.opened),
+        _tell_of_shared_memory,
+    ):
+        try:
+            words += repair() or ()
+        except Exception as error:  # a library has changed, or a script what it uses
+            words.append(f"a repair failed: {type(error).__name__}")
+    return words
+
+
+def _repair_random(noted):
+    if noted.random_state is not None:
+        sys.modules["random"].setstate(noted.random_state)
+
+
+def _repair_timers(noted):
+    for timer, (left, interval) in zip(_TIMERS, noted.timers):
+        if left > 0:
+            signal.setitimer(timer, left, interval)
+
+
+def _find_children():
+    """Returns pid to exit code of the child processes, None for one that lives."""
+    found = {}
+    for task in os.listdir("/proc/self/task"):
+        try:
+            with open(f"/proc/self/task/{task}/children", "rb") as file:
+                pids = file.read().split()
+        except OSError:
+            continue
+        for pid in map(int, pids):
+            try:
+                ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                continue
+            if ended is None:
+                found[pid] = None
+            else:
+                found[pid] = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+    return found
+
+
+def _repair_processes(children):
+    """Lets objects of processes know that these have ended: subprocess would take 0 for the exit code of a process that is not
+    its child, multiprocessing would take it to live."""
+    ends = {pid: KILLED if code is None else code for pid, code in children.items()}
+    if ends and "subprocess" in sys.modules:
+        _teach_popen(sys.modules["subprocess"].Popen, ends)
+    process = sys.modules.get("multiprocessing.process")
+    for child in list(getattr(process, "_children", ())):
+        popen = child._popen
+        if popen is not None and popen.returncode is None and popen.pid in ends:
+            child._parent_pid = os.getpid()
+            popen.returncode = ends[popen.pid]
+
+
+def _teach_popen(kind, ends):
+    if hasattr(kind, "_sandglass_ends"):
+        kind._sandglass_ends.update(ends)
+        return
+    kind._sandglass_ends = ends
+    poll, try_wait = kind._internal_poll, kind._try_wait
+
+    def is_lost(popen):
+        if popen.returncode is not None or popen.pid not in ends:
+            return False
+        try:
+            os.waitid(os.P_PID, popen.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return True
+        return False  # a new child of this process has the same number
+
+    def _internal_poll(self, *args, **kwargs):
+        if is_lost(self):
+            self.returncode = ends[self.pid]
+        return poll(self, *args, **kwargs)
+
+    def _try_wait(self, flags):
+        if not is_lost(self):
+            return try_wait(self, flags)
+        code = ends[self.pid]
+        return self.pid, -code if code < 0 else code << 8  # as waitpid(2) writes it
+
+    kind._internal_poll, kind._try_wait = _internal_poll, _try_wait
+
+
+def _repair_thread_pools():
+    """Lets thread pools start new threads."""
+    module = sys.modules.get("concurrent.futures.thread")
+    if module is None:
+        return
+    import threading
+
+    for thread in list(module._threads_queues):
+        executor = grades.executor_of(thread)
+        module._threads_queues.pop(thread, None)
+        if executor is None or thread not in executor._threads:
+            continue
+        left, executor._work_queue = executor._work_queue, type(executor._work_queue)()
+        executor._threads = set()
+        executor._idle_semaphore = threading.Semaphore(0)
+        executor._shutdown_lock = threading.Lock()
+        while not left.empty():
+            executor._work_queue.put(left.get_nowait())
+            executor._adjust_thread_count()
+
+
+def _repair_process_pools():
+    """Makes process pools, whose processes have ended, raise an error where they would wait for ever."""
+    words = []
+    for name in ("concurrent.futures.process", "joblib.externals.loky.process_executor", "loky.process_executor"):
+        module = sys.modules.get(name)
+        for thread in list(getattr(module, "_threads_wakeups", ())):
+            executor = thread.executor_reference()
+            if executor is None:
+                continue
+            module._threads_wakeups.pop(thread, None)
+            if name.startswith("concurrent"):
+                executor._broken = _BROKEN
+                words.append(f"a process pool: {_BROKEN}")
+    for name in ("joblib.externals.loky.reusable_executor", "loky.reusable_executor"):
+        if name in sys.modules:
+            sys.modules[name]._executor = None  # the next call makes a new one
+    pools = sys.modules.get("multiprocessing.pool")
+    if pools is not None:
+        for finalizer in list(sys.modules["multiprocessing.util"]._finalizer_registry.values()):
+            pool = finalizer._weakref() if finalizer._weakref is not None else None
+            if isinstance(pool, pools.Pool) and not isinstance(pool, pools.ThreadPool) and pool._state == pools.RUN:
+                pool._state = pools.TERMINATE
+                words.append(f"a process pool: {_BROKEN}")
+            elif isinstance(pool, pools.ThreadPool) and pool._state == pools.RUN:
+                pool._state = pools.TERMINATE
+                words.append("a multiprocessing.pool.ThreadPool: its threads are lost")
+    return words
+
+
+def _repair_trackers():
+    """Lets multiprocessing start its own helper processes again."""
+    for name in ("multiprocessing.resource_tracker", "joblib.externals.loky.backend.resource_tracker"):
+        tracker = getattr(sys.modules.get(name), "_resource_tracker", None)
+        if tracker is not None and tracker._fd is not None:
+            os.close(tracker._fd)
+            tracker._fd = tracker._pid = None
+    server = getattr(sys.modules.get("multiprocessing.forkserver"), "_forkserver", None)
+    if server is not None and server._forkserver_pid is not None:
+        os.close(server._forkserver_alive_fd)
+        server._forkserver_address = server._forkserver_alive_fd = server._forkserver_pid = None
+
+
+def _repair_openmp():
+    """Makes OpenMP work on one thread: GNU's waits for ever for those that it had before the fork."""
+    with open("/proc/self/maps", "rb") as lines:
+        paths = {os.fsdecode(line.split(None, 5)[5].strip()) for line in lines if b"omp" in line and line.count(b"/")}
+    for path in paths:
+        if not any(part in os.path.basename(path) for part in _OPENMP):
+            continue
+        import ctypes
+
+        try:
+            ctypes.CDLL(path, mode=os.RTLD_NOLOAD).omp_set_num_threads(1)
+        except (OSError, AttributeError):
+            continue
+
+
+def find_replaced(namespace):
+    """Returns the descriptors of sockets that apply() makes anew."""
+    loops = _find_loops(namespace)
+    return {end.fileno() for loop in loops for end in (getattr(loop, "_ssock", None), getattr(loop, "_csock", None)) if end is not None}
+
+
+def _find_loops(namespace):
+    """Returns the open event loops of the session and of its variables."""
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is None:
+        return []
+    base = asyncio.AbstractEventLoop
+    found = [namespace.idle_loop, *(value for value in list(namespace.scope.values()) if issubclass(type(value), base))]
+    return [loop for loop in {id(each): each for each in found if each is not None}.values() if not loop.is_closed()]
+
+
+def _repair_loops(namespace):
+    """Gives event loops a selector and a wake-up of their own: those of a fork are shared."""
+    asyncio = sys.modules.get("asyncio")
+    words = []
+    for loop in _find_loops(namespace):
+        if isinstance(loop, asyncio.SelectorEventLoop):
+            _repair_loop(loop)
+        else:
+            if loop is namespace.idle_loop:
+                namespace.forget_loop()
+            words.append(f"an event loop of {type(loop).__module__}: its tasks are lost")
+    return words
+
+
+def _repair_loop(loop):
+    old, loop._selector = loop._selector, type(loop._selector)()  # not unregistered: the other process may still use it
+    for key in list(old.get_map().values()):
+        try:
+            loop._selector.register(key.fileobj, key.events, key.data)
+        except (OSError, ValueError):
+            continue
+    old.close()
+    loop._close_self_pipe()
+    loop._make_self_pipe()
+    if loop._signal_handlers:
+        signal.set_wakeup_fd(loop._csock.fileno())
+
+
+def _tell_of_shared_memory():
+    names = descriptors.find_shared_memory()
+    return [f"memory that is shared stays as it is: {', '.join(names[: descriptors.MAX_NAMES])}"] if names else []

@@ -1,0 +1,52 @@
+"""Runs cells, and goes back, with plain forks: as a session does it, without its sandbox."""
+
+import os
+import signal
+
+from sandglass_harness.session import cells, descriptors, grades, repairs
+
+from .. import forked
+
+
+def after_rollback(before, bad, after):
+    """Runs the cells of `before`, forks a copy, runs `bad` in the origin and kills it. The copy then repairs itself and runs
+    `after`. Returns (values of `after` as text, sentences of the repairs, [grade, lacks] before the fork)."""
+    return forked.call(_play, before, bad, after)
+
+
+def _play(before, bad, after):
+    namespace = cells.Namespace({})
+    os.setpgid(0, 0)
+    of_test = {each.fd for each in descriptors.note()}
+    for number, source in enumerate(before, 1):
+        cells.run(source, number, namespace)
+    grade = grades.find()
+    noted = repairs.note(namespace)
+    noted.opened = [each for each in noted.opened if each.fd not in of_test]
+    read, write = os.pipe()
+    origin = os.getpid()
+    if os.fork():
+        try:
+            cells.run(bad, 50, namespace)
+        except BaseException as error:
+            print(error)
+        finally:
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.setpgid(0, 0)
+    os.close(write)
+    os.read(read, 1)  # ends with the origin
+    os.close(read)
+    try:
+        os.killpg(origin, signal.SIGKILL)  # what the cells have started
+    except ProcessLookupError:
+        pass
+    words = repairs.apply(noted, namespace)
+    return [_value(source, number, namespace) for number, source in enumerate(after, 51)], words, grade
+
+
+def _value(source, number, namespace):
+    try:
+        value = cells.run(source, number, namespace)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None if value is cells.NOTHING else repr(value)

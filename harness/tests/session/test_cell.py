@@ -1,0 +1,73 @@
+import linecache
+import os
+import signal
+import unittest
+
+from sandglass_harness.script import emit
+from sandglass_harness.session import cell, cells
+
+from .. import forked
+
+REQUEST = {"secrets": {}, "inputs": {}, "deadline": None, "timeout_text": "30", "announces_script": False, "cell": {"number": 1}}
+
+
+def serve(*sources, before=lambda: None, **request):
+    """Runs cells in a process of their own. Returns the types of their frames."""
+
+    def go():
+        emitter = forked.Collecting()
+        emit.use(emitter)
+        emit.install_clock()
+        signal.signal(signal.SIGINT, emit.on_interrupt)
+        served = cell.Cells(cells.Namespace({}), emitter, None)
+        for source in sources:
+            before()
+            served.run({**REQUEST, **request, "script": source})
+        return [frame["type"] for frame in emitter.frames]
+
+    return forked.call(go)
+
+
+class FramesTest(unittest.TestCase):
+    def test_a_signal_between_two_cells_interrupts_nothing_and_the_next_cell_tells_of_it(self):
+        def interrupt():
+            os.kill(os.getpid(), signal.SIGINT)
+
+        self.assertEqual(serve("1", before=interrupt), ["interrupt_missed", "value", "display", "finished"])
+        self.assertEqual(serve("x = 1"), ["finished"])
+
+    def test_a_signal_during_a_cell_is_not_told_of_by_the_next_one(self):
+        kinds = serve("import os, signal; os.kill(os.getpid(), signal.SIGINT)", "2")
+        self.assertEqual(kinds, ["error", "finished", "value", "display", "finished"])
+
+
+class RehearsalTest(unittest.TestCase):
+    def test_a_rehearsal_has_no_effect(self):
+        def go():
+            emitter = forked.Collecting()
+            emit.use(emitter)
+            emit.install_clock()
+            namespace = cells.Namespace({})
+            served = cell.Cells(namespace, emitter, None)
+            served.run({**REQUEST, "script": "from __future__ import annotations\nx = 5\nx"})
+            frames, flags = len(emitter.frames), namespace.flags
+            served.rehearse()
+            served.run({**REQUEST, "script": "_, __name__, x"})
+            return frames, flags == namespace.flags, namespace.own_names(), [f.get("data") for f in emitter.frames[frames:-1]]
+
+        value, shown = [5, "__main__", 5], {"text/plain": "(5, '__main__', 5)"}
+        self.assertEqual(forked.call(go), [3, True, ["annotations", "x"], [value, shown]])
+
+    def test_a_rehearsal_leaves_the_tools_of_the_last_cell_and_tells_nobody_of_what_the_cells_have_broken(self):
+        def go():
+            emitter = forked.Collecting()
+            emit.use(emitter)
+            namespace = cells.Namespace({})
+            namespace.lend({"tool": 1})
+            served = cell.Cells(namespace, emitter, None)
+            served.rehearse()
+            linecache.cache = None
+            served.rehearse()
+            return namespace.scope.get("tool"), emitter.frames
+
+        self.assertEqual(forked.call(go), [1, []])

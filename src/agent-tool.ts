@@ -1,0 +1,98 @@
+import { checkFiles } from './executor/index.ts'
+import { type AsToolOptions, checkAsToolOptions, type RunOptions, type Workspace } from './options/index.ts'
+import { ReviewedRuns } from './reviewed-runs.ts'
+import { packagesOf, type ScriptRunner } from './script-runner.ts'
+import { filesText, type NamedPackage } from './support/index.ts'
+import {
+  dependenciesOf,
+  prepareTools,
+  type RanScript,
+  type RunPythonTool,
+  runPythonTool,
+  withToolApproval,
+} from './tools/index.ts'
+
+/**
+ * The tool of `Sandglass.asTool`.
+ * @throws TypeError for an option that does not exist, SandglassError `invalid_request` for a value that cannot be.
+ */
+export function agentTool(runner: ScriptRunner, given: AsToolOptions = {}): RunPythonTool {
+  checkAsToolOptions(given)
+  const { name, instructions, maxStubChars, maxAnswerChars, maxAnswerFileBytes, onFiles, session, ...options } = given
+  const { files, review, ...rest } = options
+  const place = session === undefined ? undefined : runner.sessions.placeOf(session)
+  const workspace = place?.workspace ?? rest.workspace
+  const run = withApproval({ ...place?.defaults, ...rest, ...(workspace === undefined ? {} : { workspace }) })
+  const runs = new ReviewedRuns(runner, review, session)
+  const set = run.tools === undefined ? undefined : prepareTools(run.tools)
+  if (workspace === undefined) checkFiles(files, { rereadable: true })
+  // Files are put into a workspace only once, because scripts may change them.
+  const putOnce = onceDone(async () => {
+    if (files !== undefined) await workspace?.put(files)
+  })
+  const runScript = async (script: string, signal: AbortSignal | undefined): Promise<RanScript> => {
+    const ofRun = {
+      ...run,
+      ...(files === undefined || workspace !== undefined ? {} : { files }),
+      policy: run.policy ?? (session === undefined ? 'standard' : 'off'),
+      ...(signal === undefined ? {} : { signal }),
+    } as const
+    await putOnce()
+    return runs.run(script, ofRun)
+  }
+  return runPythonTool(set, session === undefined ? runScript : inTurns(runScript), {
+    name,
+    instructions,
+    maxStubChars,
+    maxAnswerChars,
+    maxAnswerFileBytes,
+    onFiles,
+    packages: packagesFor(runner, run, workspace),
+    scriptPackages: workspace === undefined ? runner.dependencies.scriptPackages : '',
+    files: filesText(Object.keys(files ?? {}), run.collect ?? []),
+    undoesErrors: place?.onError === 'rollback',
+    lasts: session !== undefined ? 'variables' : workspace !== undefined ? 'files' : 'nothing',
+  })
+}
+
+/** The packages that the description names. Their versions are known when they are installed: at the first call. */
+function packagesFor(runner: ScriptRunner, run: RunOptions, workspace: Workspace | undefined): NamedPackage[] {
+  const unversioned = (text: string): NamedPackage => ({ name: text, version: '' })
+  const ofTools = run.tools === undefined ? [] : dependenciesOf(run.tools)
+  const own = workspace === undefined ? undefined : runner.workspaces.environmentOf(workspace)
+  const present = own === undefined ? runner.packages : packagesOf(own)
+  return [...(run.dependencies?.map(unversioned) ?? present), ...ofTools.map(unversioned)]
+}
+
+/** The options of the runs of a tool, with `toolApproval` in their tools. */
+function withApproval({ toolApproval, ...run }: Pick<AsToolOptions, 'toolApproval'> & RunOptions): RunOptions {
+  if (toolApproval === undefined) return run
+  if (run.tools === undefined) throw new TypeError('toolApproval: there are no tools; give tools, too')
+  return { ...run, tools: withToolApproval(run.tools, toolApproval) }
+}
+
+/** Begins each call when the one before has settled: agents call tools side by side, and a session runs one cell at a time. */
+function inTurns<T>(
+  act: (script: string, signal: AbortSignal | undefined) => Promise<T>,
+): (script: string, signal: AbortSignal | undefined) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve()
+  return (script, signal) => {
+    const next = last.then(() => act(script, signal))
+    last = next.catch(() => undefined)
+    return next
+  }
+}
+
+/** Does something once; a failure does not count. */
+function onceDone(act: () => Promise<void>): () => Promise<void> {
+  let done: Promise<void> | undefined
+  return async () => {
+    done ??= act()
+    try {
+      await done
+    } catch (error) {
+      done = undefined
+      throw error
+    }
+  }
+}

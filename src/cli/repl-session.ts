@@ -1,0 +1,94 @@
+import { SandglassError } from '../errors/index.ts'
+import type { RestoredState, Session, SessionCheckpoint } from '../index.ts'
+import { didYouMean } from '../support/index.ts'
+
+const MAIN = 'main'
+
+/** The session of a REPL with its checkpoints and branches, each by name. */
+export class ReplSession implements AsyncDisposable {
+  readonly #branches = new Map<string, Session>()
+  readonly #checkpoints = new Map<string, { readonly made: SessionCheckpoint; readonly branch: string }>()
+
+  constructor(session: Session) {
+    this.#branches.set(MAIN, session)
+  }
+
+  /** The names of the branches; `main` is the first. */
+  get branches(): readonly string[] {
+    return [...this.#branches.keys()]
+  }
+
+  /** The names of the checkpoints of a branch, oldest first. */
+  checkpointsOf(branch: string): readonly string[] {
+    return [...this.#checkpoints].flatMap(([name, kept]) => (kept.branch === branch ? [name] : []))
+  }
+
+  /** @throws SandglassError `invalid_request` for a branch that is not there. */
+  branch(name: string = MAIN): Session {
+    return found(this.#branches, name, 'branch')
+  }
+
+  /** Keeps the state under a name. @throws SandglassError as `Session.checkpoint`; `invalid_request` for a name that is taken */
+  async checkpoint(
+    branch: string = MAIN,
+    name: string = this.#freeName('c', this.#checkpoints),
+  ): Promise<SessionCheckpoint> {
+    this.#refuseTaken(this.#checkpoints, name, 'checkpoint')
+    const made = await this.branch(branch).checkpoint(name)
+    this.#checkpoints.set(name, { made, branch })
+    return made
+  }
+
+  /**
+   * Goes back to a checkpoint of the branch.
+   * @throws SandglassError as `Session.restore`; `invalid_request` for a name that is not there, or is of another branch
+   */
+  async restore(branch: string = MAIN, name: string): Promise<RestoredState> {
+    const session = this.branch(branch)
+    const kept = found(this.#checkpoints, name, 'checkpoint')
+    if (kept.branch !== branch) {
+      const problem = `the checkpoint ${JSON.stringify(name)} is of the branch ${JSON.stringify(kept.branch)}, not of ${JSON.stringify(branch)}`
+      throw new SandglassError('invalid_request', problem)
+    }
+    return session.restore(kept.made)
+  }
+
+  /** Begins a branch with the present state. @throws SandglassError as `Session.branch`; `invalid_request` for a name that is taken */
+  async fork(branch: string | undefined, name: string = this.#freeName('b', this.#branches)): Promise<string> {
+    this.#refuseTaken(this.#branches, name, 'branch')
+    const [made] = await this.branch(branch).branch(1)
+    if (made !== undefined) this.#branches.set(name, made)
+    return name
+  }
+
+  /** Ends a branch. @throws SandglassError `invalid_request` for `main`, and for one that is not there */
+  async drop(name: string): Promise<void> {
+    if (name === MAIN) throw new SandglassError('invalid_request', 'main cannot be dropped: it ends with the session')
+    const branch = found(this.#branches, name, 'branch')
+    this.#branches.delete(name)
+    for (const checkpoint of this.checkpointsOf(name)) this.#checkpoints.delete(checkpoint)
+    await branch.close()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([...this.#branches.values()].toReversed().map((branch) => branch.close()))
+  }
+
+  #freeName(letter: string, taken: ReadonlyMap<string, unknown>): string {
+    let number = 1
+    while (taken.has(`${letter}${number}`)) number += 1
+    return `${letter}${number}`
+  }
+
+  #refuseTaken(taken: ReadonlyMap<string, unknown>, name: string, what: string): void {
+    if (taken.has(name))
+      throw new SandglassError('invalid_request', `there is a ${what} ${JSON.stringify(name)} already`)
+  }
+}
+
+function found<T>(among: ReadonlyMap<string, T>, name: string, what: string): T {
+  const value = among.get(name)
+  if (value !== undefined) return value
+  const hint = didYouMean(name, [...among.keys()])
+  throw new SandglassError('invalid_request', `no ${what} ${JSON.stringify(name)}.${hint}`)
+}

@@ -1,0 +1,74 @@
+import { CAPS, type DisplayFrame, isTextType } from '../protocol/index.ts'
+import type { Redactor } from '../redaction/index.ts'
+import { ChannelViolation } from './conversation-end.ts'
+import type { Display } from './result.ts'
+
+const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
+
+/** A display as it was taken. */
+interface Taken {
+  readonly display: Display
+  /** Its index among the displays of the run. */
+  readonly place: number
+  /** The text of a warning, if there is one. */
+  readonly problem: string | undefined
+}
+
+/** The displays of a run, in order and without secrets. */
+export class RunDisplays {
+  readonly all: Display[] = []
+  readonly #redactor: Redactor
+  #wireBytes = 0
+  /** Characters of the texts that are kept. */
+  #textChars = 0
+
+  constructor(redactor: Redactor) {
+    this.#redactor = redactor
+  }
+
+  /**
+   * @param wireBytes length of the line that carried the frame.
+   * @throws ChannelViolation beyond the caps, which every broker keeps to.
+   */
+  take({ kind, data: given, left_out, after }: DisplayFrame, wireBytes: number): Taken {
+    this.#wireBytes += wireBytes
+    if (this.all.length >= CAPS.displays) throw new ChannelViolation(`it sent more than ${CAPS.displays} displays`)
+    if (this.#wireBytes > CAPS.displaysBytes) {
+      throw new ChannelViolation(`it sent displays of more than ${CAPS.displaysBytes} bytes`)
+    }
+    const data: Record<string, string> = {}
+    // A name of a type is the script's own text, too.
+    const leftOut = new Set(left_out.map((type) => this.#redactor.text(type)))
+    const withSecret: string[] = []
+    for (const [type, content] of Object.entries(given)) {
+      const name = this.#redactor.text(type)
+      if (name !== type) withSecret.push(name)
+      else if (isTextType(type)) {
+        const text = this.#redactor.text(content)
+        // A marker can be far longer than the value that it replaces.
+        const isTooLong = text.length > CAPS.displayBytes || this.#textChars + text.length > CAPS.displaysBytes
+        if (isTooLong) withSecret.push(type)
+        else {
+          data[type] = text
+          this.#textChars += text.length
+        }
+      } else if (content.length % 4 !== 0 || !BASE64.test(content)) leftOut.add(type)
+      else if (this.#holdsSecret(content)) withSecret.push(type)
+      else data[type] = content
+    }
+    const place = this.all.length
+    const display = { kind, data, leftOut: [...leftOut, ...withSecret], after: { stdout: after.stdout } }
+    this.all.push(display)
+    const problem =
+      withSecret.length === 0
+        ? undefined
+        : `${withSecret.join(', ')} of display ${place} held the value of a secret and was left out`
+    return { display, place, problem }
+  }
+
+  #holdsSecret(base64: string): boolean {
+    const search = this.#redactor.search()
+    search.push(Buffer.from(base64, 'base64'))
+    return search.finish()
+  }
+}

@@ -1,0 +1,28 @@
+import type { CellEnd, ExecutionResult } from '../executor/index.ts'
+import { truncateMiddle } from '../support/index.ts'
+
+/** Maximum characters of the output of a cell that the next steps are shown. */
+const MAX_OUTPUT = 4000
+const OUTPUT_LABEL = 'output'
+
+/** The output of a step that ran as a cell, as an item for later steps: what was printed, and the value of the last expression. */
+export function shownBy({ stdout, displays }: ExecutionResult, { value }: CellEnd): { label: string; data: string }[] {
+  const result = displays.findLast(({ kind }) => kind === 'result')?.data['text/plain']
+  const shown = result ?? (value === null ? '' : JSON.stringify(value))
+  const text = [stdout.trimEnd(), shown].filter((part) => part !== '').join('\n')
+  return text === '' ? [] : [{ label: OUTPUT_LABEL, data: truncateMiddle(text, MAX_OUTPUT) }]
+}
+
+/** Tells a model which variables it finds after a cell that failed. */
+export function variablesAfter({ state, missing, ended }: CellEnd, warnings: ExecutionResult['warnings'] = []): string {
+  if (state === 'kept') return 'Variables are as the script left them.'
+  if (state === 'lost') {
+    const keepsFiles = warnings.every(({ code }) => code !== 'files_not_kept')
+    const files = keepsFiles ? 'Files stay.' : 'Files are as they were before the script.'
+    return `All variables of the session are lost: there was no checkpoint. ${files} Make again what you need.`
+  }
+  const facts = ['Variables are as they were before the script. What it wrote to files stays.']
+  if (ended.length > 0) facts.push(`These processes were ended: ${ended.join(', ')}.`)
+  if (missing.length > 0) facts.push(`This could not be brought back: ${missing.join('; ')}.`)
+  return facts.join(' ')
+}

@@ -1,0 +1,1 @@
+export { HeldSession } from './held-session.ts'

@@ -1,0 +1,336 @@
+import { SandglassError } from './errors/index.ts'
+import type { CellEnd, CellTurn, ExecutionResult, RunEvent, SessionVariable } from './executor/index.ts'
+import {
+  checkCellOptions,
+  checkSessionOptions,
+  type CellEvent,
+  type CellOptions,
+  type CellResult,
+  partsOfSessionOptions,
+  type RestoredState,
+  type RunOptions,
+  runOptionsOf,
+  type Session,
+  type SessionCheckpoint,
+  type SessionOptions,
+  type Workspace,
+  type WorkspaceSessionOptions,
+} from './options/index.ts'
+import { Redactor } from './redaction/index.ts'
+import { HeldSession } from './session/index.ts'
+import { definedOf, formatValue } from './support/index.ts'
+import type { Workspaces } from './workspaces.ts'
+
+/** Runs cells: the part of a Sandglass that sessions need. */
+export interface CellRunner {
+  runCell(cell: string, options: RunOptions, turn: CellTurn): Promise<ExecutionResult>
+  streamCell(cell: string, options: RunOptions, turn: CellTurn): AsyncGenerator<RunEvent, void, void>
+}
+
+/** The sessions of one Sandglass. Their workspaces close with it. */
+export class Sessions {
+  readonly #workspaces: Workspaces
+  readonly #runner: CellRunner
+
+  constructor(workspaces: Workspaces, runner: CellRunner) {
+    this.#workspaces = workspaces
+    this.#runner = runner
+  }
+
+  /**
+   * Opens a session with a workspace of its own, which is closed with it.
+   * @throws SandglassError as `Workspaces.open` does; `activity_unavailable`
+   */
+  async open(options: SessionOptions = {}): Promise<Session> {
+    const { session, workspace: wanted } = partsOfSessionOptions(options)
+    checkSessionOptions(session)
+    const workspace = await this.#workspaces.open(wanted)
+    try {
+      const held = await this.#hold(workspace, { ...session, ...definedOf(options, ['signal']) })
+      return new WorkspaceSession(held, workspace, this.#runner, session, () => workspace.close())
+    } catch (error) {
+      await workspace.close()
+      throw error
+    }
+  }
+
+  /** Opens a session in a workspace, beside its programs. @throws SandglassError `activity_unavailable`, `workspace_closed` */
+  async openIn(workspace: Workspace, options: WorkspaceSessionOptions = {}): Promise<Session> {
+    checkSessionOptions(options)
+    const held = await this.#hold(workspace, options)
+    return new WorkspaceSession(held, workspace, this.#runner, options, () => held.close())
+  }
+
+  /**
+   * The workspace of a session, and the defaults of its cells.
+   * @throws SandglassError `invalid_request` for one of another Sandglass; the reason why it has ended.
+   */
+  placeOf(session: Session): SessionPlace {
+    if (!(session instanceof WorkspaceSession) || !session.isOf(this.#runner)) throw notOurs()
+    return session.place()
+  }
+
+  /**
+   * Takes the turn of a cell that the caller runs itself.
+   * @throws SandglassError `sandbox_busy`, `session_closed`, `session_lost`, `invalid_request`, `checkpoint_unavailable`
+   */
+  turnOf(session: Session, onError: 'keep' | 'rollback'): TakenTurn {
+    if (!(session instanceof WorkspaceSession)) throw notOurs()
+    return session.take(onError)
+  }
+
+  #hold(
+    workspace: Workspace,
+    { checkpoints = 'auto', onError, signal }: WorkspaceSessionOptions,
+  ): Promise<HeldSession> {
+    const { activities, memoryBytes, noCheckpoints } = this.#workspaces.placeOf(workspace)
+    if (onError === 'rollback' && noCheckpoints !== undefined) throw noCheckpoints(ROLLBACK)
+    const keepsThem = checkpoints === 'auto' && noCheckpoints === undefined
+    return HeldSession.open(activities, { checkpoints: keepsThem, noCheckpoints, memoryBytes, signal })
+  }
+}
+
+/** The workspace of a session, and the defaults of its cells. */
+export interface SessionPlace {
+  readonly workspace: Workspace
+  readonly defaults: Pick<CellOptions, 'tools' | 'toolLimits'>
+  readonly onError: 'keep' | 'rollback'
+}
+
+function notOurs(): SandglassError {
+  return new SandglassError('invalid_request', 'session: it was not made by this Sandglass')
+}
+
+/** The turn of a cell; `leave` ends it. */
+export interface TakenTurn {
+  readonly turn: CellTurn
+  readonly leave: () => void
+}
+
+/** A session in a workspace. */
+class WorkspaceSession implements Session {
+  readonly #held: HeldSession
+  readonly #workspace: Workspace
+  readonly #runner: CellRunner
+  readonly #defaults: WorkspaceSessionOptions
+  readonly #end: () => Promise<void>
+  /** The values that all cells so far had to hide, because variables can hold them. One in each object: a name can have had several. */
+  #hidden: readonly Readonly<Record<string, string>>[] = []
+
+  constructor(
+    held: HeldSession,
+    workspace: Workspace,
+    runner: CellRunner,
+    defaults: WorkspaceSessionOptions,
+    end: () => Promise<void>,
+  ) {
+    this.#held = held
+    this.#workspace = workspace
+    this.#runner = runner
+    this.#defaults = defaults
+    this.#end = end
+  }
+
+  get id(): string {
+    return this.#held.id
+  }
+
+  isOf(runner: CellRunner): boolean {
+    return this.#runner === runner
+  }
+
+  /** @throws SandglassError `session_closed`, `session_lost` */
+  place(): SessionPlace {
+    if (this.#held.endedBy !== undefined) throw this.#held.endedBy
+    const { onError = 'keep' } = this.#defaults
+    return { workspace: this.#workspace, defaults: definedOf(this.#defaults, ['tools', 'toolLimits']), onError }
+  }
+
+  /** @throws SandglassError `sandbox_busy`, `session_closed`, `session_lost`, `checkpoint_unavailable` */
+  take(onError: 'keep' | 'rollback', onEnd?: (end: CellEnd) => void): TakenTurn {
+    if (onError === 'rollback') this.#held.assertCheckpoints(ROLLBACK)
+    const { count, leave } = this.#held.take()
+    const { id: session, group } = this.#held
+    const note = (end: CellEnd): void => this.#held.noteEnd(end, 'was ended')
+    return { turn: { session, group, number: count(), onError, hidden: this.#hidden, onEnd: onEnd ?? note }, leave }
+  }
+
+  async run(cell: string, options: CellOptions = {}): Promise<CellResult> {
+    const started = this.#begin(cell, options)
+    try {
+      return started.finish(await this.#runner.runCell(cell, started.options, started.turn))
+    } finally {
+      started.leave()
+    }
+  }
+
+  async *stream(cell: string, options: CellOptions = {}): AsyncGenerator<CellEvent, void, void> {
+    const started = this.#begin(cell, options)
+    try {
+      for await (const event of this.#runner.streamCell(cell, started.options, started.turn)) {
+        yield event.type === 'result' ? { ...event, result: started.finish(event.result) } : event
+      }
+    } finally {
+      started.leave()
+    }
+  }
+
+  async interrupt(): Promise<void> {
+    this.#held.interrupt()
+  }
+
+  async checkpoint(name?: string, { files = false }: { readonly files?: boolean } = {}): Promise<SessionCheckpoint> {
+    checkName(name)
+    const { id, grade, lacks } = await this.#held.checkpoint()
+    const stored = files ? await this.#workspace.checkpoint() : undefined
+    const redactor = this.#redactor()
+    return {
+      id,
+      name: name ?? null,
+      grade,
+      lacks: lacks.map((text) => redactor.text(text)),
+      files: stored?.id ?? null,
+    }
+  }
+
+  async restore(
+    checkpoint: SessionCheckpoint | string,
+    { files = false }: { readonly files?: boolean } = {},
+  ): Promise<RestoredState> {
+    const id = typeof checkpoint === 'string' ? checkpoint : checkpoint.id
+    const stored = typeof checkpoint === 'string' ? null : checkpoint.files
+    if (files && stored === null)
+      throw new SandglassError('invalid_request', 'files: the checkpoint has no files; make it with { files: true }')
+    const { ended, missing, checkpoint: state } = await this.#held.restore(id)
+    if (files && stored !== null) await this.#workspace.restore(stored)
+    const redactor = this.#redactor()
+    const redacted = (texts: readonly string[]): string[] => texts.map((text) => redactor.text(text))
+    const kept = files ? SHARED_STAYS : FILES_STAY
+    return {
+      ended: redacted(ended),
+      missing: [...redacted(missing), kept],
+      checkpoint: { ...state, lacks: redacted(state.lacks) },
+    }
+  }
+
+  async branch(count: number): Promise<Session[]> {
+    if (!Number.isInteger(count) || count < 1 || count > MAX_BRANCHES)
+      throw new SandglassError(
+        'invalid_request',
+        `count: ${formatValue(count)} is not a whole number from 1 to ${MAX_BRANCHES}`,
+      )
+    const held = await this.#held.branch(count)
+    return held.map((branch) => {
+      const session = new WorkspaceSession(branch, this.#workspace, this.#runner, this.#defaults, () => branch.close())
+      session.#hidden = this.#hidden
+      return session
+    })
+  }
+
+  async variables(): Promise<SessionVariable[]> {
+    const found = await this.#held.variables()
+    const redactor = this.#redactor()
+    return found.map(({ name, type, ...sizes }) => ({ name: redactor.text(name), type: redactor.text(type), ...sizes }))
+  }
+
+  async complete(code: string, cursor: number = code.length): Promise<string[]> {
+    const names = await this.#held.complete(code.slice(Math.max(0, cursor - COMPLETED_CHARS), cursor))
+    const redactor = this.#redactor()
+    return names.map((name) => redactor.text(name))
+  }
+
+  /** For one answer: to make one for each of its up to 800 texts would hold the host up. */
+  #redactor(): Redactor {
+    return new Redactor(...this.#hidden)
+  }
+
+  async close(): Promise<void> {
+    // Closing the workspace ends what this does not.
+    void this.#held.close()
+    await this.#end()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  #begin(cell: string, options: CellOptions): StartedCell {
+    checkCellOptions(cell, options)
+    const given = { ...this.#defaultsOfCells(), ...options }
+    const before = this.#hidden
+    const hidden = [...before, ...newOf(before, options.hide), ...newOf(before, options.secrets)]
+    if (hidden.length > before.length) assertFewEnough(hidden)
+    let end: CellEnd | undefined
+    const { turn, leave } = this.take(given.onError ?? 'keep', (it) => (end = it))
+    const { number } = turn
+    this.#hidden = hidden
+    return {
+      options: { ...runOptionsOf(given), workspace: this.#workspace },
+      turn,
+      leave,
+      finish: (result) => {
+        // A cell that was cancelled before it began changed nothing.
+        const known = end ?? UNTOUCHED
+        this.#held.noteEnd(known, `ended as ${result.status}`)
+        return { ...result, ...known, number }
+      },
+    }
+  }
+
+  #defaultsOfCells(): CellOptions {
+    return definedOf(this.#defaults, ['tools', 'toolLimits', 'timeoutSec', 'maxOutputBytes', 'onError'])
+  }
+}
+
+/** The values that are not known yet, each with its name. Values that are no strings are refused elsewhere. */
+function newOf(
+  known: readonly Readonly<Record<string, string>>[],
+  given: object | null | undefined,
+): Record<string, string>[] {
+  return Object.entries(given ?? {}).flatMap(([name, value]: [string, unknown]) =>
+    typeof value !== 'string' || known.some((one) => Object.hasOwn(one, name) && one[name] === value)
+      ? []
+      : [{ [name]: value }],
+  )
+}
+
+/** Every cell looks for each value of earlier ones, in time that grows with them. @throws SandglassError `invalid_request` */
+function assertFewEnough(hidden: readonly Readonly<Record<string, string>>[]): void {
+  const sizes = hidden.flatMap(Object.entries<string>).map(([name, value]) => Buffer.byteLength(name + value))
+  const bytes = sizes.reduce((sum, size) => sum + size, 0)
+  if (bytes > MAX_HIDDEN_BYTES)
+    throw new SandglassError(
+      'invalid_request',
+      `secrets: the cells of this session would have ${bytes} bytes of secrets and hidden values to look for, at most ${MAX_HIDDEN_BYTES} ` +
+        'are possible; open another session',
+    )
+}
+
+/** Each cell prepares the search for them on the event loop: 0.1 to 0.8 s for so much (2 x Xeon). */
+const MAX_HIDDEN_BYTES = 32 * 1024
+const ROLLBACK = "onError: 'rollback'"
+const FILES_STAY = 'files, shared memory, and what tools of the host have done did not go back'
+const SHARED_STAYS = 'shared memory, and what tools of the host have done did not go back'
+const MAX_BRANCHES = 16
+const COMPLETED_CHARS = 2000
+
+/** @throws SandglassError `invalid_request` */
+function checkName(name: unknown): void {
+  if (name !== undefined && typeof name !== 'string')
+    throw new SandglassError('invalid_request', `name: ${formatValue(name)} is not a string`)
+}
+
+interface StartedCell {
+  readonly options: RunOptions
+  readonly turn: CellTurn
+  readonly leave: () => void
+  readonly finish: (result: ExecutionResult) => CellResult
+}
+
+const UNTOUCHED: CellEnd = {
+  value: null,
+  state: 'kept',
+  checkpoint: { grade: 'none', lacks: [] },
+  missing: [],
+  ended: [],
+}

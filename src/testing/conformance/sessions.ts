@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict'
+import type { SandboxReport } from '../../sandbox/index.ts'
+import type { Sandglass } from '../../sandglass.ts'
+import type { Fixture } from './fixture.ts'
+
+type Session = Awaited<ReturnType<Sandglass['session']>>
+
+const needsSessions = ({ capabilities }: SandboxReport): string | undefined =>
+  capabilities.sessions === undefined ? 'it has no sessions' : undefined
+const needsCheckpoints = ({ capabilities }: SandboxReport): string | undefined =>
+  capabilities.sessions === 'checkpoints' ? undefined : 'its sessions have no checkpoints'
+const lacksCheckpoints = ({ capabilities }: SandboxReport): string | undefined =>
+  capabilities.sessions === 'cells' ? undefined : 'it has no sessions without checkpoints'
+const lacksSessions = ({ capabilities }: SandboxReport): string | undefined =>
+  capabilities.sessions === undefined ? undefined : 'it has sessions'
+
+const BOMB = 'import os\nwhile True:\n    try: os.fork()\n    except OSError: pass'
+/** Cells that cannot go on, and the status of each. */
+const ENDS: readonly (readonly [name: string, cell: string, status: string])[] = [
+  ['a timeout', 'while True: pass', 'timed-out'],
+  ['a segmentation fault', 'import ctypes; ctypes.string_at(0)', 'crashed'],
+  ['os._exit', 'import os; os._exit(0)', 'crashed'],
+  ['the memory limit', 'b = bytearray(900 << 20)', 'memory-limit'],
+  ['a fork bomb', BOMB, 'timed-out'],
+]
+
+/** Python that remembers. An engine that has no sessions refuses them. */
+export function sessionTests(at: Fixture): void {
+  const inSession = async (use: (session: Session) => Promise<void>): Promise<void> => {
+    await using session = await (await at.sandglass()).session()
+    await use(session)
+  }
+
+  at.test(
+    'variables last from cell to cell, an exception keeps them, and the last expression is the value',
+    ['broker', 'kernel'],
+    () =>
+      inSession(async (session) => {
+        const first = await session.run('x = [1]\nlen(x)')
+        assert.deepEqual([first.status, first.state, first.number, first.value], ['step-done', 'kept', 1, 1])
+        const failed = await session.run('x.append(2)\n1 / 0')
+        assert.deepEqual([failed.status, failed.state], ['failed', 'kept'])
+        assert.match(failed.traceback ?? '', /File "<cell 2>", line 2/)
+        assert.deepEqual((await session.run('x')).value, [1, 2])
+      }),
+    needsSessions,
+  )
+
+  at.test(
+    'a cell has inputs, files, secrets and collected files of its own',
+    ['broker', 'channel'],
+    () =>
+      inSession(async (session) => {
+        const cell =
+          'import os\nkept = os.environ["KEY"]\nprint(kept)\nopen("out.txt", "w").write(open("in.txt").read() * n)'
+        const given = { inputs: { n: 2 }, files: { 'in.txt': 'ab' }, secrets: { KEY: 'a-secret-value' } }
+        const first = await session.run(cell, { ...given, collect: ['out.txt'] })
+        assert.equal(first.error, null)
+        assert.equal(first.stdout, '[redacted:KEY]\n')
+        assert.equal(Buffer.from(first.files[0]?.content ?? []).toString(), 'abab')
+        const later = await session.run('print(kept, "KEY" in os.environ)')
+        assert.equal(later.stdout, '[redacted:KEY] False\n')
+      }),
+    needsSessions,
+  )
+
+  at.test(
+    'a second cell is refused while one runs, and one that is interrupted keeps the state',
+    ['broker', 'kernel'],
+    () =>
+      inSession(async (session) => {
+        const cell = await session.run('x = 1\nemit_log("begun")\nwhile True: pass', {
+          onLog: async () => {
+            await assert.rejects(session.run('1'), { code: 'sandbox_busy' })
+            await session.interrupt()
+          },
+        })
+        assert.deepEqual([cell.status, cell.state], ['interrupted', 'kept'])
+        assert.equal((await session.run('x')).value, 1)
+      }),
+    needsSessions,
+  )
+
+  for (const [name, cell, status] of ENDS)
+    at.test(
+      `a session survives ${name} with its variables`,
+      ['broker', 'kernel'],
+      () =>
+        inSession(async (session) => {
+          await session.run('x = [1]')
+          const broken = await session.run(`x.append(2)\n${cell}`, { timeoutSec: status === 'timed-out' ? 0.5 : 30 })
+          assert.deepEqual([broken.status, broken.state], [status, 'rolled-back'])
+          const next = await session.run('x.append(3)\nx')
+          assert.deepEqual([next.value, next.state], [[1, 3], 'kept'])
+        }),
+      needsCheckpoints,
+    )
+
+  at.test(
+    'a session goes back to a checkpoint, branches go on side by side, and a rollback ends programs of its own alone',
+    ['broker', 'kernel'],
+    () =>
+      inSession(async (session) => {
+        await session.run('x = 0')
+        const checkpoint = await session.checkpoint()
+        await session.run('import subprocess\nx = 1\np = subprocess.Popen(["sleep", "1000"])')
+        const [first, second] = await session.branch(2)
+        await first?.run('x = 2')
+        await second?.run('import os; os._exit(1)')
+        assert.deepEqual((await session.restore(checkpoint)).ended, ['sleep'])
+        const values = await Promise.all([session, first, second].map(async (each) => (await each?.run('x'))?.value))
+        assert.deepEqual(values, [0, 2, 1])
+      }),
+    needsCheckpoints,
+  )
+
+  at.test(
+    'a session that is closed during a cell settles it, and serves nothing any more',
+    ['broker', 'engine'],
+    async () => {
+      const session = await (await at.sandglass()).session()
+      const onLog = (): void => void session.close()
+      const cell = await session.run('emit_log("begun")\nwhile True: pass', { onLog })
+      assert.deepEqual([cell.status, cell.state], ['cancelled', 'lost'])
+      await assert.rejects(session.run('1'), { code: 'session_closed' })
+    },
+    needsSessions,
+  )
+
+  at.test(
+    'what needs checkpoints is refused where the report has cells alone, and the session goes on',
+    ['engine'],
+    async () => {
+      const refused = { code: 'checkpoint_unavailable' }
+      await assert.rejects((await at.sandglass()).session({ onError: 'rollback' }), refused)
+      await inSession(async (session) => {
+        const { checkpoint } = await session.run('x = 1')
+        assert.equal(checkpoint.grade, 'none')
+        assert.equal(checkpoint.lacks.length, 1)
+        await assert.rejects(session.run('x = 2', { onError: 'rollback' }), refused)
+        await assert.rejects(session.checkpoint(), refused)
+        await assert.rejects(session.restore('none'), refused)
+        await assert.rejects(session.branch(2), refused)
+        const next = await session.run('x')
+        assert.deepEqual([next.value, next.number], [1, 2])
+      })
+    },
+    lacksCheckpoints,
+  )
+
+  at.test(
+    'a session that its cell ends is lost where the report has cells alone, and says so from then on',
+    ['broker', 'engine'],
+    () =>
+      inSession(async (session) => {
+        await session.run('x = 1')
+        const broken = await session.run('import os; os._exit(0)')
+        assert.deepEqual([broken.status, broken.state, broken.checkpoint.grade], ['crashed', 'lost', 'none'])
+        await assert.rejects(session.run('x'), { code: 'session_lost' })
+        await assert.rejects(session.variables(), { code: 'session_lost' })
+      }),
+    lacksCheckpoints,
+  )
+
+  at.test(
+    'a session is refused where the report has none',
+    ['broker', 'engine'],
+    async () => {
+      const opening = (await at.sandglass()).session()
+      await assert.rejects(opening, { code: 'activity_unavailable' })
+    },
+    lacksSessions,
+  )
+}

@@ -1,0 +1,83 @@
+import { truncate, truncateAndCount } from '../support/index.ts'
+
+/** Maximum number of calls that a note lists, and characters of the arguments of each. */
+const MAX_CALLS = 20
+const MAX_ARGS = 100
+
+/** The part of the result of a cell that a plain run does not have. */
+export interface RanCell {
+  /** Of the last expression, where it is JSON. */
+  readonly value?: unknown
+  readonly state?: 'kept' | 'rolled-back' | 'lost'
+  readonly checkpoint?: { readonly lacks: readonly string[] }
+  /** The parts of the state that a rollback could not bring back. */
+  readonly missing?: readonly string[]
+  /** Names of the processes that it ended. */
+  readonly ended?: readonly string[]
+  readonly warnings?: readonly { readonly code: string }[]
+  readonly displays?: readonly { readonly kind: string; readonly data: Readonly<Record<string, string>> }[]
+  readonly toolCalls?: readonly {
+    readonly name: string
+    readonly args?: unknown
+    readonly effect: string | null
+    readonly state: string
+    readonly ok: boolean
+    readonly error: { readonly code: string } | null
+  }[]
+}
+
+/** The value of the last expression as Python shows it, or its JSON where nothing was shown; undefined if there is none. */
+export function shownValue({ value = null, displays = [] }: RanCell): string | undefined {
+  const shown = displays.findLast(({ kind }) => kind === 'result')?.data['text/plain']
+  return shown ?? (value === null ? undefined : JSON.stringify(value))
+}
+
+/** Tells a model which variables it finds after a cell that did not keep its state, and what stays of that cell. */
+export function stateText(ran: RanCell, max: number): string | undefined {
+  const { state = 'kept', ended = [], missing = [], warnings = [] } = ran
+  if (state === 'kept') return undefined
+  const keepsFiles = warnings.every(({ code }) => code !== 'files_not_kept')
+  const facts =
+    state === 'lost'
+      ? [
+          `the session has ended: all variables are lost, and no further script can run in it${reasonOf(ran)}`,
+          `what the script wrote to files ${keepsFiles ? 'stays in the workspace' : 'is lost, too'}`,
+        ]
+      : ['your variables are as they were before this script', 'what it wrote to files stays']
+  if (ended.length > 0) facts.push(`these processes were ended: ${ended.join(', ')}`)
+  if (missing.length > 0) facts.push(`this could not be brought back: ${missing.join('; ')}`)
+  return truncateAndCount([...facts, ...writesOf(ran)].join('; '), max)
+}
+
+function reasonOf({ checkpoint }: RanCell): string {
+  const lacks = checkpoint?.lacks ?? []
+  return lacks.length === 0 ? '' : ` (there was no checkpoint: ${lacks.join(', ')})`
+}
+
+/** No rollback takes back what a tool of the host did. */
+function writesOf({ toolCalls = [] }: RanCell): string[] {
+  const writes = toolCalls.filter(({ effect }) => effect === 'write')
+  const done = writes.filter(({ ok }) => ok)
+  const begun = writes.filter(({ state, error }) => state === 'unanswered' && error?.code === 'cancelled')
+  return [
+    ...(done.length === 0
+      ? []
+      : [`these calls of \`write\` tools were answered, and are not undone: ${callsText(done)}`]),
+    ...(begun.length === 0
+      ? []
+      : [`these calls of \`write\` tools had begun, and may have had an effect: ${callsText(begun)}`]),
+  ]
+}
+
+/** The arguments tell a model which calls it must not repeat. */
+function callsText(calls: readonly { readonly name: string; readonly args?: unknown }[]): string {
+  const texts = calls.slice(0, MAX_CALLS).map(({ name, args }) => `${name}(${truncate(argumentsText(args), MAX_ARGS)})`)
+  return [...texts, ...(calls.length > MAX_CALLS ? [`and ${calls.length - MAX_CALLS} more`] : [])].join(', ')
+}
+
+function argumentsText(args: unknown): string {
+  if (typeof args !== 'object' || args === null || Array.isArray(args)) return ''
+  return Object.entries(args)
+    .map(([name, value]) => `${name}=${JSON.stringify(value) ?? ''}`)
+    .join(', ')
+}

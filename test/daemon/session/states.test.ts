@@ -1,0 +1,31 @@
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createSandglass, type Sandglass, type Workspace } from '../../../src/index.ts'
+import { requireDockerEngine } from '../../support/docker-engine.ts'
+import { useAfterRollback, useInLaterCell } from '../../support/session-state-rules.ts'
+import { SESSION_STATES } from '../../support/session-states.ts'
+import { PAGE_OF_SESSIONS, pageWithTranscript } from '../../support/session-transcript.ts'
+
+const { skip, image } = await requireDockerEngine()
+
+/* docs/sessions.md has the table and the transcript, which the engine `local` wrote. */
+describe.skipIf(skip)('in a session of the engine docker', () => {
+  let sg: Sandglass
+  let workspace: Workspace
+  beforeAll(async () => {
+    sg = await createSandglass({ engine: 'docker', docker: { image }, poolSize: 0 })
+    workspace = await sg.workspace()
+  }, 60_000)
+  afterAll(() => sg?.close())
+
+  test.for(SESSION_STATES)('$kind last to the next cell; after a rollback: $rollback', async (state) => {
+    // One session waits for the sandbox while the other runs.
+    const [later, after] = await Promise.all([useInLaterCell(workspace, state), useAfterRollback(workspace, state)])
+    expect([later.found, after.found]).toEqual([later.wanted, after.wanted])
+  })
+
+  test('the transcript of the docs is what a session does', async () => {
+    await using session = await workspace.session()
+    expect(await pageWithTranscript(session)).toBe(readFileSync(PAGE_OF_SESSIONS, 'utf8'))
+  })
+})

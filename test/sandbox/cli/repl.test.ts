@@ -1,0 +1,296 @@
+import { afterAll, describe, expect, test } from 'vitest'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { linesOf, makeCli } from '../../support/cli/sandglass.ts'
+import { runAtTerminal, screenOf } from '../../support/cli/terminal.ts'
+import { requireLocalEngine } from '../../support/local-engine.ts'
+
+const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+
+const { skip } = await requireLocalEngine()
+const cli = makeCli()
+afterAll(() => cli[Symbol.dispose]())
+
+/** The prompt on a line of its own, after a line that was typed. */
+const PROMPT = '\n\u001B[1G\u001B[0J>>> '
+const SIDE = PROMPT.replace('>', 'side>')
+const CONVERSATION = `Python whose variables survive a crash. :help shows the commands, Ctrl-D ends.
+>>> numbers = [3, 1, 2]
+>>> for n in numbers:
+...     print(n)
+... 
+3
+1
+2
+>>> numbers[0]
+3
+>>> :checkpoint one
+checkpoint one (whole)
+>>> :branch side
+side>>> numbers.append(9); len(numbers)
+4
+side>>> :checkpoint
+checkpoint c1 (whole)
+side>>> :branches
+  main: checkpoints one
+* side: checkpoints c1
+side>>> :restore one
+sandglass: the checkpoint "one" is of the branch "main", not of "side"
+side>>> :switch main
+>>> numbers
+[3, 1, 2]
+>>> numbers.clear(); import os; os._exit(1)
+the script's process ended with exit code 1 before the script was done
+sandglass: the state is as it was before this cell
+>>> :vars
+numbers  list  3  N bytes
+n        int      N bytes
+>>> display({"image/png": "${PNG}"}, raw=True)
+[image/png]
+saved cell-6-display-1.png
+>>> print("no end", end="")
+no end
+>>> 1 / 0
+Traceback (most recent call last):
+  File "<cell 8>" …
+ZeroDivisionError: division by zero
+>>> numbers
+[3, 1, 2]
+>>> :restore
+:restore needs a NAME; :branches lists them
+>>> :what
+there is no command :what
+HELP
+>>> :drop side
+>>> :branches
+* main: checkpoints one
+>>> 
+`
+const INTERRUPTED = `Python whose variables survive a crash. :help shows the commands, Ctrl-D ends.
+>>> y = 1; import time; print("begun"); time.sleep(50)
+begun
+KeyboardInterrupt
+>>> y
+1
+>>> while True:
+...     try: y = 2; print("again"); time.sleep(50)
+...     except KeyboardInterrupt: print("no")
+... 
+again
+no
+again
+the run was cancelled
+sandglass: the state is as it was before this cell
+>>> y
+1
+>>> not finished(
+... 
+>>> :quit
+`
+
+/** The lines that answer these requests, and the exit code. */
+function answers(...requests: readonly (object | string)[]): ReturnType<typeof answersOn> {
+  return answersOn('local', ...requests)
+}
+
+async function answersOn(
+  engine: string,
+  ...requests: readonly (object | string)[]
+): Promise<{ code: number | null; lines: object[] }> {
+  const input = requests.map((request) => (typeof request === 'string' ? request : JSON.stringify(request))).join('\n')
+  const ended = await cli.run(['repl', '--json', '--engine', engine], { input })
+  return { code: ended.code, lines: linesOf(ended) }
+}
+
+test('sandglass repl on pyodide keeps variables, and refuses checkpoints', async () => {
+  const { lines } = await answersOn(
+    'pyodide',
+    { id: '1', cell: 'x = [1]\nx' },
+    { id: '2', command: 'checkpoint', name: 'one' },
+    { id: '3', cell: 'x' },
+  )
+  expect(lines).toMatchObject([
+    { id: '1', value: [1], checkpoint: { grade: 'none' } },
+    { id: '2', type: 'error', code: 'checkpoint_unavailable' },
+    { id: '3', value: [1], state: 'kept' },
+  ])
+})
+
+describe.skipIf(skip)('sandglass repl', () => {
+  test('--json answers each cell with a line, and survives one that crashes', async () => {
+    const { code, lines } = await answers(
+      { id: 'a', cell: 'x = [1]\nx' },
+      { id: 'b', cell: 'x.append(2)\nimport os; os._exit(1)' },
+      { id: 'c', cell: 'while True: pass', timeout_s: 0.3 },
+      { id: 'd', cell: 'print("out")\n1 / 0' },
+      { id: 'e', cell: 'x' },
+    )
+    expect(code).toBe(0)
+    expect(lines).toMatchObject([
+      { id: 'a', number: 1, status: 'step-done', state: 'kept', value: [1] },
+      { id: 'b', number: 2, status: 'crashed', state: 'rolled-back' },
+      { id: 'c', number: 3, status: 'timed-out', state: 'rolled-back' },
+      {
+        id: 'd',
+        number: 4,
+        status: 'failed',
+        state: 'kept',
+        stdout: 'out\n',
+        error: 'ZeroDivisionError: division by zero',
+      },
+      { id: 'e', number: 5, state: 'kept', value: [1] },
+    ])
+  })
+
+  test('--json keeps, restores and branches the state by name', async () => {
+    const { lines } = await answers(
+      { id: '1', cell: 'x = [1]' },
+      { id: '2', command: 'checkpoint', name: 'one' },
+      { id: '3', command: 'branch' },
+      { id: '4', cell: 'x.append(2); x', branch: 'b1' },
+      { id: '5', cell: 'x = None' },
+      { id: '6', command: 'restore', name: 'one' },
+      { id: '7', cell: 'x' },
+      { id: '8', command: 'variables', branch: 'b1' },
+      { id: '9', command: 'drop', name: 'b1' },
+      { id: '10', cell: 'x', branch: 'b1' },
+    )
+    expect(lines).toMatchObject([
+      { id: '1' },
+      { id: '2', command: 'checkpoint', name: 'one', checkpoint: { grade: 'whole', lacks: [] } },
+      { id: '3', command: 'branch', name: 'b1' },
+      { id: '4', value: [1, 2] },
+      { id: '5' },
+      { id: '6', command: 'restore', name: 'one' },
+      { id: '7', value: [1] },
+      { id: '8', variables: [{ name: 'x', type: 'list', shape: [2] }] },
+      { id: '9', command: 'drop', name: 'b1' },
+      { id: '10', type: 'error', code: 'invalid_request', error: expect.stringContaining('no branch "b1"') as string },
+    ])
+  })
+
+  test('--json names pictures of --save that were not saved, and warnings', async () => {
+    const saved = join(cli.directory, 'saved-lines')
+    const cell = `display({"image/png": "${PNG}"}, raw=True)`
+    const requests = [
+      { id: '1', command: 'branch', name: 'a/b' },
+      { id: '2', cell, branch: 'a/b' },
+      { id: '3', cell },
+      { id: '4', cell: 'import os, threading; threading.Timer(0.05, os._exit, [1]).start()' },
+      { id: '5', cell: 'import time; time.sleep(0.2)' },
+    ]
+    const input = requests.map((request) => JSON.stringify(request)).join('\n')
+    const run = async (): Promise<object[]> =>
+      linesOf(await cli.run(['repl', '--json', '--engine', 'local', '--save', saved], { input }))
+    expect((await run()).slice(1)).toMatchObject([
+      { id: '2', warnings: [] },
+      { id: '3', warnings: [] },
+      { id: '4' },
+      { id: '5', state: 'rolled-back' },
+    ])
+    expect(readdirSync(saved).toSorted()).toEqual(['a_b-cell-1-display-1.png', 'cell-1-display-1.png'])
+    expect((await run())[2]).toMatchObject({ warnings: [{ code: 'not_saved' }] })
+  })
+
+  test('a request that cannot be served is answered, and the next one is served', async () => {
+    const { code, lines } = await answers(
+      'no JSON',
+      '[]',
+      { id: 1, cell: '1' },
+      { id: 'a', celll: '1' },
+      { id: 'b' },
+      { id: 'c', cell: 1 },
+      { id: 'd', cell: '1', on_error: 'ask' },
+      { id: 'e', command: 'restore' },
+      { id: 'f', command: 'forget' },
+      { id: 'g', cell: '1', name: 'x' },
+      { id: 'h', cell: '1' },
+    )
+    expect(code).toBe(0)
+    expect(lines.slice(0, -1)).toMatchObject([
+      { id: null, error: expect.stringContaining('the line is not JSON') as string },
+      { id: null, error: 'the line is not a JSON object' },
+      { id: null, error: 'the line has no "id", a string' },
+      { id: 'a', error: expect.stringContaining('Did you mean "cell"?') as string },
+      { id: 'b', error: 'the line needs "cell" or "command", and not both' },
+      { id: 'c', error: 'cell: it is not a string' },
+      { id: 'd', error: 'on_error: write keep or rollback' },
+      { id: 'e', error: 'restore needs "name"' },
+      { id: 'f', error: 'command: write checkpoint, restore, branch, drop, variables' },
+      { id: 'g', error: 'name: a line with "cell" has no such key' },
+    ])
+    expect(lines.at(-1)).toMatchObject({ id: 'h', value: 1 })
+  })
+
+  test('at a terminal: blocks, completion, history, errors, branches with their checkpoints, and pictures in files', async () => {
+    const saved = join(cli.directory, 'saved')
+    const ended = await runAtTerminal(
+      cli,
+      ['repl', '--engine', 'local', '--save', saved],
+      [
+        ['>>> ', 'numbers = [3, 1, 2]\n'],
+        ['>>> ', 'for n in numbers:\n'],
+        ['... ', '    print(n)\n'],
+        ['... ', '\n'],
+        [PROMPT, 'num\t'],
+        ['numbers', '[0]\n'],
+        [PROMPT, ':checkpoint one\n'],
+        [PROMPT, ':branch side\n'],
+        [SIDE, 'numbers.append(9); len(numbers)\n'],
+        [SIDE, ':checkpoint\n'],
+        [SIDE, ':branches\n'],
+        [SIDE, ':restore one\n'],
+        [SIDE, ':switch main\n'],
+        [PROMPT, 'numbers\n'],
+        [PROMPT, 'numbers.clear(); import os; os._exit(1)\n'],
+        [PROMPT, ':vars\n'],
+        [PROMPT, `display({"image/png": "${PNG}"}, raw=True)\n`],
+        [PROMPT, 'print("no end", end="")\n'],
+        [PROMPT, '1 / 0\n'],
+        [PROMPT, `${'\u001B[A'.repeat(6)}\n`],
+        [PROMPT, ':restore\n'],
+        [PROMPT, ':what\n'],
+        [PROMPT, ':drop side\n'],
+        [PROMPT, ':branches\n'],
+        [PROMPT, '\u0004'],
+      ],
+    )
+    expect(ended.code).toBe(0)
+    const shown = screenOf(ended.stdout)
+      .replace(/(File "<cell \d+>")[^]*?(?=ZeroDiv)/, '$1 …\n')
+      .replace(/^:checkpoint \[NAME\][^]*? cell\.\n/m, 'HELP\n')
+      .replaceAll(/\d+ bytes/g, 'N bytes')
+    expect(shown).toBe(CONVERSATION)
+    expect(readdirSync(saved)).toEqual(['cell-6-display-1.png'])
+  })
+
+  test('at a terminal, Ctrl-C interrupts a cell whose changes stay, and a second one ends it', async () => {
+    const ended = await runAtTerminal(
+      cli,
+      ['repl', '--engine', 'local'],
+      [
+        ['>>> ', 'y = 1; import time; print("begun"); time.sleep(50)\n'],
+        ['\nbegun', '\u0003'],
+        [PROMPT, 'y\n'],
+        [PROMPT, 'while True:\n'],
+        ['... ', '    try: y = 2; print("again"); time.sleep(50)\n'],
+        ['... ', '    except KeyboardInterrupt: print("no")\n'],
+        ['... ', '\n'],
+        ['\nagain', '\u0003'],
+        ['no\r\nagain', '\u0003'],
+        [PROMPT, 'y\n'],
+        [PROMPT, 'not finished(\n'],
+        ['... ', '\u0003'],
+        [PROMPT, ':quit\n'],
+      ],
+    )
+    expect(ended.code).toBe(0)
+    expect(screenOf(ended.stdout).replace(/Traceback[^]*?(?=KeyboardInterrupt\n)/, '')).toBe(INTERRUPTED)
+  })
+
+  test('without a terminal it asks for --json', async () => {
+    const ended = await cli.run(['repl', '--engine', 'local'])
+    expect(ended).toMatchObject({ code: 2, stdout: '' })
+    expect(ended.stderr).toContain('repl needs a terminal; programs drive it with --json')
+  })
+})

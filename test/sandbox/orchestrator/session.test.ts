@@ -1,0 +1,93 @@
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { defineTool } from '../../../src/index.ts'
+import { scriptedModel } from '../../../src/testing/index.ts'
+import { onLocal } from '../tools/on-engine.ts'
+
+const rates = defineTool({
+  name: 'rates',
+  description: 'Rates by currency.',
+  effect: 'read',
+  input: z.object({}),
+  output: z.record(z.string(), z.number()),
+  execute: () => ({ USD: 1.1 }),
+})
+const tools = [rates]
+const mode = 'interactive'
+const session = true
+
+await onLocal((at) => {
+  describe('INTERACTIVE mode in a session', () => {
+    test('variables stay from step to step, and prompts say what is there and what was shown', async () => {
+      const model = scriptedModel(
+        (prompt) => {
+          expect(prompt).toContain('Variables, functions and imports stay from step to step')
+          expect(prompt).not.toContain('Variables are gone after the step')
+          expect(prompt).not.toContain('Variables of the session')
+          return 'found = rates()\nnames = [1, 2, 3]\nclass One:\n    shape = ()\none = One()\nprint("two")\nlen(names)'
+        },
+        (prompt) => {
+          expect(prompt).toContain('step 1, "output": "two\\n3"')
+          expect(prompt).toMatch(
+            /Variables of the session.*\n- found: Record\n- names: list, 3\n- One: type\n- one: \S*One\n/,
+          )
+          return 'usd = found["USD"] * 2'
+        },
+        (prompt) => {
+          expect(prompt).toContain('- usd: float')
+          expect(prompt).not.toContain('- collected')
+          return 'emit_result(usd)'
+        },
+      )
+      const result = await at.sg.solve('Twice the rate', { model, tools, mode, session })
+      expect(result).toMatchObject({ success: true, finalData: 2.2, record: { totalToolCalls: 1 } })
+      const cells = result.record.steps.flatMap(({ attempts }) => attempts.map(({ cell }) => cell))
+      expect(cells).toEqual([1, 2, 3].map((number) => ({ number, state: 'kept' })))
+    })
+
+    test.each([
+      ['keep', 'Variables are as the script left them.', [1, 2]],
+      ['rollback', 'Variables are as they were before the script.', [1]],
+    ] as const)('with onError %s, a failed step says what became of the variables', async (onError, said, data) => {
+      const model = scriptedModel('a = [1]', 'a.append(2)\n1 / 0', (prompt) => {
+        expect(prompt).toContain(said)
+        return 'emit_result(a)'
+      })
+      const result = await at.sg.solve('Anything', { model, mode, session, onError })
+      expect(result.finalData).toEqual(data)
+    })
+
+    test('a step over its time goes back to the state before, and files of the workspace stay', async () => {
+      await using workspace = await at.sg.workspace()
+      const model = scriptedModel('a = 1', 'a = 2\nopen("x", "w").write("x")\nwhile True: pass', (prompt) => {
+        expect(prompt).toContain('What it wrote to files stays.')
+        return 'emit_result([a, open("x").read()])'
+      })
+      const limits = { executionTimeoutSec: 1 }
+      const result = await at.sg.solve('Anything', { model, mode, session, workspace, limits, policy: 'standard' })
+      expect(result.finalData).toEqual([1, 'x'])
+      expect(result.record.steps[1]?.attempts.map(({ cell }) => cell?.state)).toEqual(['rolled-back', 'kept'])
+      expect(await workspace.run('emit_result(1)')).toMatchObject({ finalData: 1 })
+    })
+
+    test('each step has the secrets of the task, and variables that hold one are redacted', async () => {
+      const model = scriptedModel('import os\nkey = os.environ["KEY"]\nkey', (prompt) => {
+        expect(prompt).toContain('[redacted:KEY]')
+        expect(prompt).not.toContain('a-secret-value')
+        return 'import os\nemit_result(os.environ["KEY"] == key)'
+      })
+      const secrets = { KEY: 'a-secret-value' }
+      const result = await at.sg.solve('Anything', { model, mode, session, secrets, policy: 'off' })
+      expect(result).toMatchObject({ error: null, finalData: true })
+    })
+
+    test('what a session cannot have is refused before the model is asked', async () => {
+      const model = scriptedModel('emit_result(1)')
+      const refused = (options: object): Promise<unknown> => at.sg.solve('Anything', { model, session, ...options })
+      await expect(refused({})).rejects.toThrow("session: it needs `mode: 'interactive'`")
+      await expect(refused({ mode, state: 1 })).rejects.toThrow('state: steps of a session')
+      await expect(refused({ mode, onError: 'x' })).rejects.toThrow('onError')
+      expect(model.prompts).toEqual([])
+    })
+  })
+})

@@ -1,0 +1,187 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { z } from 'zod'
+import { createSandglass, defineTool, type Sandglass } from '../../../src/index.ts'
+import { eventually } from '../../support/eventually.ts'
+
+let sg: Sandglass
+beforeAll(async () => {
+  sg = await createSandglass({ engine: 'local', poolSize: 0 })
+})
+afterAll(() => sg?.close())
+
+test('a session goes back to a checkpoint, more than once, and what ran in it ends', async () => {
+  await using session = await sg.session()
+  await session.run('x = 1')
+  const checkpoint = await session.checkpoint('one')
+  expect(checkpoint).toMatchObject({ name: 'one', grade: 'whole', lacks: [], files: null })
+  for (const value of [2, 3]) {
+    await session.run(`import subprocess\nx = ${value}\np = subprocess.Popen(["sleep", "1000"])`)
+    const restored = await session.restore(checkpoint)
+    expect(restored).toMatchObject({ ended: ['sleep'], checkpoint: { grade: 'whole' } })
+    expect(restored.missing).toContain('files, shared memory, and what tools of the host have done did not go back')
+    expect(await session.run('x')).toMatchObject({ value: 1 })
+  }
+  expect(await session.run('x = 5\nimport os; os._exit(1)')).toMatchObject({ state: 'rolled-back' })
+  await session.restore(checkpoint.id)
+  expect(await session.run('x')).toMatchObject({ value: 1 })
+  await expect(session.restore('other')).rejects.toMatchObject({ code: 'checkpoint_unavailable' })
+})
+
+test('a checkpoint tells what it lacks without copies after each cell, too', async () => {
+  await using session = await sg.session({ checkpoints: 'off' })
+  await session.run(
+    'import threading\ngate = threading.Event()\nthreading.Thread(target=gate.wait, name="waits").start()',
+  )
+  expect(await session.checkpoint()).toMatchObject({ grade: 'partial', lacks: ['thread waits'] })
+})
+
+test('no copy waits beside a session that uses more than 45 % of its memory limit, and it says so', async () => {
+  await using session = await sg.session({ limits: { memoryBytes: 256 << 20 } })
+  const lacks = ['the session uses more than 45% of its memory limit']
+  const large = await session.run('x = b"a" * (130 << 20)')
+  expect(large).toMatchObject({ state: 'kept', checkpoint: { grade: 'none', lacks } })
+  await expect(session.checkpoint()).rejects.toMatchObject({ code: 'checkpoint_unavailable' })
+  expect(await session.run('x = 1')).toMatchObject({ state: 'kept', checkpoint: { grade: 'whole' } })
+  expect(await session.run('x = b"a" * (130 << 20)')).toMatchObject({ checkpoint: { grade: 'none', lacks } })
+  const broken = await session.run('import os; os._exit(1)')
+  expect(broken).toMatchObject({ status: 'crashed', state: 'lost', checkpoint: { lacks } })
+})
+
+test('a state with native threads, which a copy could wait for without end, is not kept, and never counts as whole again', async () => {
+  await using session = await sg.session()
+  const threads = `import ctypes
+libc, thread = ctypes.CDLL(None), ctypes.c_ulong()
+libc.pthread_create(ctypes.byref(thread), None, libc.pause, None)
+libc.pthread_setname_np(thread, b"polars-0")
+x = 1`
+  const lacks = ['the native thread polars-0']
+  expect(await session.run(threads)).toMatchObject({ state: 'kept', checkpoint: { grade: 'partial', lacks } })
+  const refused = {
+    code: 'checkpoint_unavailable',
+    message: expect.stringContaining(
+      'a copy would lack the native thread polars-0, and may wait for them for ever',
+    ) as string,
+  }
+  await expect(session.checkpoint()).rejects.toMatchObject(refused)
+  await expect(session.branch(2)).rejects.toMatchObject(refused)
+  // The copy beside each cell is made all the same: most of the state goes on without the library.
+  const missing = ['lost: the native thread polars-0']
+  expect(await session.run('import os; os._exit(1)')).toMatchObject({ state: 'rolled-back', missing })
+  const lost = ['the native thread polars-0, lost in an earlier rollback']
+  expect(await session.run('x')).toMatchObject({ value: 1, checkpoint: { grade: 'partial', lacks: lost } })
+  await expect(session.checkpoint()).rejects.toMatchObject(refused)
+})
+
+test('copies are made while a thread waits to print, because nobody reads between two cells', async () => {
+  await using workspace = await sg.workspace()
+  await using session = await workspace.session()
+  await session.run(`import threading
+x = 1
+def fill():
+    open("prints", "w").close()
+    print("x" * 1_000_000)
+threading.Timer(0.05, fill).start()`)
+  const prints = async (): Promise<string | undefined> => {
+    for await (const { path } of workspace.list()) if (path === 'prints') return undefined
+    return 'it does not print yet'
+  }
+  expect(await eventually(prints, 5000)).toBeUndefined()
+  const checkpoint = await session.checkpoint()
+  expect(await session.run('x = 2\nimport os; os._exit(1)')).toMatchObject({ state: 'rolled-back' })
+  expect(await session.run('print("once")\nx')).toMatchObject({ value: 1, stdout: 'once\n' })
+  await session.restore(checkpoint)
+  expect(await session.run('import sys; sys.stdout.reconfigure(encoding="utf-8")\nprint("once")\nx')).toMatchObject({
+    value: 1,
+    stdout: 'once\n',
+  })
+})
+
+test('branches begin with the same state, go on side by side, and end apart', async () => {
+  await using session = await sg.session()
+  await session.run('x = [0]')
+  const branches = await session.branch(3)
+  const values = await Promise.all(
+    branches.map(async (branch, n) => (await branch.run(`import time\ntime.sleep(0.05)\nx.append(${n})\nx`)).value),
+  )
+  expect(values).toEqual([
+    [0, 0],
+    [0, 1],
+    [0, 2],
+  ])
+  expect(await session.run('x')).toMatchObject({ value: [0] })
+  const [first, second, third] = branches
+  // Each has programs of its own, which a rollback of another one does not end.
+  await second?.run('import subprocess\np = subprocess.Popen(["sleep", "1000"], start_new_session=True)')
+  await first?.run('import subprocess\nq = subprocess.Popen(["sleep", "1000"], start_new_session=True)')
+  const broken = await first?.run('x.append(9)\nwhile True: pass', { timeoutSec: 0.3 })
+  expect(broken).toMatchObject({ state: 'rolled-back', ended: ['sleep'] })
+  expect(await first?.run('x')).toMatchObject({ value: [0, 0] })
+  expect(await second?.run('[x, p.poll()]')).toMatchObject({ value: [[0, 1], null] })
+  await second?.close()
+  await expect(second?.run('x')).rejects.toMatchObject({ code: 'session_closed' })
+  expect(await third?.run('x')).toMatchObject({ value: [0, 2] })
+  expect(await session.run('import os; os._exit(1)')).toMatchObject({ state: 'rolled-back' })
+  expect(await third?.run('x')).toMatchObject({ value: [0, 2] })
+})
+
+test('branches survive their first cells, and a session the one that follows at once', async () => {
+  await using session = await sg.session()
+  await session.run('import os\nx = [0]')
+  const crash = 'x.append(1)\nos._exit(1)'
+  const branches = await session.branch(3)
+  const error = "the script's process ended with exit code 1 before the script was done"
+  for (const ended of await Promise.all(branches.map((branch) => branch.run(crash))))
+    expect(ended).toMatchObject({ status: 'crashed', state: 'rolled-back', error })
+  for (const values of [[0], [0, 2]]) {
+    for (const branch of branches) expect(await branch.run('x')).toMatchObject({ value: values })
+    await Promise.all(branches.map((branch) => branch.run('x.append(2)')))
+    expect(await branches[0]?.run(crash)).toMatchObject({ state: 'rolled-back' })
+  }
+})
+
+test('the time of a tool is not that of its cell, however busy another branch is', async () => {
+  const tool = defineTool({
+    name: 'slow',
+    description: 'Takes longer than the cell may.',
+    input: z.object({}),
+    effect: 'read',
+    execute: () => sleep(2000, 1),
+  })
+  await using session = await sg.session()
+  const [busy] = await session.branch(1)
+  const begun = Promise.withResolvers<void>()
+  const other = busy?.run('emit_log("begun")\nwhile True: pass', { onLog: () => begun.resolve() })
+  await begun.promise
+  expect(await session.run('slow()', { tools: [tool], timeoutSec: 1.5 })).toMatchObject({ error: null, value: 1 })
+  await busy?.interrupt()
+  expect(await other).toMatchObject({ status: 'interrupted' })
+})
+
+test('a branch goes on when the session that it comes from is closed', async () => {
+  await using workspace = await sg.workspace()
+  const session = await workspace.session()
+  await session.run('x = 1')
+  const [branch] = await session.branch(1)
+  await session.close()
+  expect(await branch?.run('x')).toMatchObject({ value: 1 })
+  expect(await branch?.run('while True: pass', { timeoutSec: 0.3 })).toMatchObject({ state: 'rolled-back' })
+  expect(await branch?.run('x')).toMatchObject({ value: 1 })
+  await branch?.close()
+  const left = await workspace.exec('sh', ['-c', 'ls /proc | grep -c "^[0-9]"'])
+  // The broker, the zygote, a spare with its keeper, the shell's own keeper, shell and pipe.
+  expect(Number(left.stdout)).toBeLessThanOrEqual(8)
+})
+
+test('variables are listed, and names completed', async () => {
+  await using session = await sg.session()
+  await session.run('numbers = [1, 2, 3]\ndef _hidden(): pass\nname = "text"')
+  const found = await session.variables()
+  expect(found.map(({ name, type }) => [name, type])).toEqual([
+    ['numbers', 'list'],
+    ['_hidden', 'function'],
+    ['name', 'str'],
+  ])
+  expect(await session.complete('numbers.ap')).toEqual(['append'])
+  expect(await session.complete('num + 1', 3)).toEqual(['numbers'])
+})

@@ -1,0 +1,26 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createSandglass, type Sandglass, type Workspace } from '../../../src/index.ts'
+import { useAfterRollback, useInLaterCell } from '../../support/session-state-rules.ts'
+import { SESSION_STATES } from '../../support/session-states.ts'
+
+let sg: Sandglass
+let workspace: Workspace
+beforeAll(async () => {
+  sg = await createSandglass({ engine: 'local', poolSize: 0 })
+  workspace = await sg.workspace()
+})
+afterAll(() => sg?.close())
+
+test('the table has 47 kinds of state', () => {
+  expect(new Set(SESSION_STATES.map(({ kind }) => kind)).size).toBe(47)
+})
+
+test.for(SESSION_STATES)('$kind last to the next cell', async (state) => {
+  const { found, wanted } = await useInLaterCell(workspace, state)
+  expect(found).toEqual(wanted)
+})
+
+test.for(SESSION_STATES)('$kind after a rollback: $rollback', async (state) => {
+  const { found, wanted } = await useAfterRollback(workspace, state)
+  expect(found).toEqual(wanted)
+})

@@ -1,0 +1,313 @@
+/**
+ * What becomes of 47 kinds of state of a session: in the next cell, and after a rollback. The test runs them on real sessions;
+ * docs/sessions.md shows them.
+ */
+export interface SessionState {
+  /** In the words of the docs. */
+  readonly kind: string
+  /** The cell that makes the state, */
+  readonly made: string
+  /** the one that uses it in the next cell, or after a rollback, */
+  readonly used: string
+  /** and its value, as JSON. */
+  readonly value: unknown
+  /** Changes the state before the cell fails and is rolled back. */
+  readonly spoilt: string
+  /** What a rollback does with it. */
+  readonly rollback: 'works' | 'repaired' | 'told'
+  /** Of one that is told as lost: part of what is told, in `missing`, `ended` or the error of its use, */
+  readonly told?: RegExp
+  /** and the value of its use. Not there: its use raises an error. */
+  readonly lostValue?: unknown
+}
+
+/** The bytes of a file `f.txt` that cells read and write. */
+const FILE = 'open("f.txt", "w").write("0123456789")\n'
+
+export const SESSION_STATES: readonly SessionState[] = [
+  // Values of the language.
+  works('variables', 'x = [1]', 'x', [1], 'x.append(2)'),
+  works('functions', 'n = 1\ndef f(): return n', 'f()', 1, 'def f(): return 9'),
+  works('classes', 'class C:\n    size = 1\nc = C()', '[c.size, isinstance(c, C)]', [1, true], 'C.size = 2'),
+  works(
+    'closures',
+    'def make():\n    n = 0\n    def f():\n        nonlocal n\n        n += 1\n        return n\n    return f\nf = make(); f()',
+    'f()',
+    2,
+    'f()',
+  ),
+  works('generators', 'g = iter(n for n in range(9)); next(g)', 'next(g)', 1, 'next(g)'),
+  works('coroutines', 'async def f(): return 5\nc = f()', 'await c', 5, 'c.close()'),
+  works(
+    'dataclasses',
+    'import dataclasses\n@dataclasses.dataclass\nclass P:\n    x: int\np = P(1)',
+    '[p.x, p == P(1)]',
+    [1, true],
+    'p.x = 2',
+  ),
+  works(
+    'enumerations',
+    'import enum\nclass E(enum.Enum):\n    A = 1\ne = E.A',
+    '[e is E.A, e.value]',
+    [true, 1],
+    'e = None',
+  ),
+  works(
+    'pickled functions and classes',
+    'import pickle\ndef f(): return 1\nb = pickle.dumps(f)',
+    'pickle.loads(b)()',
+    1,
+    'def f(): return 2',
+  ),
+  works(
+    'the source of functions',
+    'import inspect\ndef f(): return 1',
+    'inspect.getsource(f).strip()',
+    'def f(): return 1',
+    'del f',
+  ),
+  works('weak references', 'import weakref\nclass C: pass\nc = C(); r = weakref.ref(c)', 'r() is c', true, 'del c'),
+  works(
+    'caches of functools',
+    'import functools\nn = 0\n@functools.lru_cache\ndef f():\n    global n\n    n += 1\n    return n\nf()',
+    '[f(), n]',
+    [1, 1],
+    'f.cache_clear(); f()',
+  ),
+  // What a module or the interpreter keeps.
+  works('imported modules', 'import json', 'json.dumps([1])', '[1]', 'import sys; del sys.modules["json"], json'),
+  works('changed modules', 'import math; math.tau2 = 1', 'math.tau2', 1, 'math.tau2 = 2'),
+  works('`sys.path`', 'import sys; sys.path.append("/mine")', 'sys.path[-1]', '/mine', 'sys.path.pop()'),
+  works(
+    'the flags of `__future__`',
+    'from __future__ import annotations',
+    'def f(x: Missing): pass\nf.__annotations__["x"]',
+    'Missing',
+    '1',
+  ),
+  works('context variables', 'import contextvars; v = contextvars.ContextVar("v"); v.set(1)', 'v.get()', 1, 'v.set(2)'),
+  works(
+    'the context of `decimal`',
+    'import decimal; decimal.getcontext().prec = 3',
+    'str(decimal.Decimal(1) / 3)',
+    '0.333',
+    'decimal.getcontext().prec = 9',
+  ),
+  works(
+    'the locale',
+    'import locale; locale.setlocale(locale.LC_ALL, "C")',
+    'locale.setlocale(locale.LC_ALL)',
+    'C',
+    'locale.setlocale(locale.LC_ALL, "C.UTF-8")',
+  ),
+  works(
+    'filters of warnings',
+    'import warnings; warnings.simplefilter("error")',
+    'try: warnings.warn("w")\nexcept UserWarning: r = 1\nr',
+    1,
+    'warnings.resetwarnings()',
+  ),
+  works(
+    'handlers of `logging`',
+    'import io, logging; s = io.StringIO(); logging.getLogger("a").addHandler(logging.StreamHandler(s))',
+    'logging.getLogger("a").error("e"); s.getvalue()',
+    'e\n',
+    'logging.getLogger("a").handlers.clear()',
+  ),
+  // What the process has.
+  works(
+    'the working directory',
+    'import os; os.mkdir("d"); os.chdir("d")',
+    'os.path.basename(os.getcwd())',
+    'd',
+    'os.chdir("/")',
+  ),
+  works('environment variables', 'import os; os.environ["A"] = "1"', 'os.environ["A"]', '1', 'os.environ["A"] = "2"'),
+  works(
+    'handlers of signals',
+    'import os, signal; got = []; signal.signal(signal.SIGUSR1, lambda *_: got.append(1))',
+    'os.kill(os.getpid(), signal.SIGUSR1); got',
+    [1],
+    'signal.signal(signal.SIGUSR1, signal.SIG_IGN)',
+  ),
+  repaired(
+    'timers',
+    'import signal; rang = []; signal.signal(signal.SIGVTALRM, lambda *_: rang.append(1)); signal.setitimer(signal.ITIMER_VIRTUAL, 0.05);',
+    'while not rang: pass\nrang',
+    [1],
+    'signal.setitimer(signal.ITIMER_VIRTUAL, 0);',
+  ),
+  works('random bytes of the system', 'import os; a = os.urandom(8)', 'os.urandom(8) != a', true, 'a = None'),
+  repaired(
+    '`random` with a seed',
+    'import random; random.seed(7); random.random();',
+    'round(random.random(), 6)',
+    0.150849,
+    'random.random()',
+  ),
+  works('the process id', 'import os; pid = os.getpid()', 'os.path.exists(f"/proc/{os.getpid()}")', true, 'pid = 0'),
+  // Files and what is like them.
+  repaired('files that are read', `${FILE}f = open("f.txt"); f.read(3)`, 'f.read(3)', '345', 'f.read()'),
+  repaired(
+    'files that are written',
+    'f = open("f.txt", "w"); f.write("ab"); f.flush()',
+    'f.write("c"); f.close(); open("f.txt").read()',
+    'abc',
+    'f.write("zzzz"); f.flush()',
+  ),
+  repaired(
+    'files that are appended to',
+    `${FILE}f = open("f.txt", "a")`,
+    'f.write("c"); f.close(); open("f.txt").read()',
+    '0123456789c',
+    'f.write("zzzz"); f.flush()',
+  ),
+  repaired(
+    'temporary files',
+    'import tempfile; f = tempfile.TemporaryFile(); f.write(b"ab"); f.flush()',
+    'f.seek(0); f.read().decode()',
+    'ab',
+    'f.write(b"zz"); f.flush()',
+  ),
+  told(
+    'files that are written over',
+    `${FILE}f = open("f.txt", "r+b", buffering=0)`,
+    'f.read(3).decode()',
+    '012',
+    'f.write(b"XX")',
+    /f\.txt: what was written over stays so/,
+    'XX2',
+  ),
+  repaired(
+    'locks of `flock` and `lockf`',
+    `${FILE}import fcntl, subprocess, sys; f = open("f.txt", "r+"); fcntl.lockf(f, fcntl.LOCK_EX)`,
+    `subprocess.run([sys.executable, "-c", "import fcntl; fcntl.lockf(open('f.txt', 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"], stderr=-3).returncode`,
+    1,
+    'f.read()',
+  ),
+  told(
+    'shared memory',
+    'import mmap; m = mmap.mmap(-1, 2); m[:] = b"ab"',
+    'm[:].decode()',
+    'ab',
+    'm[:] = b"zz"',
+    /memory that is shared stays as it is/,
+    'zz',
+  ),
+  works(
+    'connections of SQLite between transactions',
+    'import sqlite3; db = sqlite3.connect("a.db"); db.execute("create table t (n)"); db.commit()',
+    'db.execute("insert into t values (1)"); db.commit(); db.execute("select count(*) from t").fetchone()[0]',
+    1,
+    'db.close()',
+  ),
+  told(
+    'transactions of SQLite',
+    'import sqlite3; db = sqlite3.connect("a.db"); db.execute("create table t (n)"); db.execute("insert into t values (1)");',
+    'db.commit(); db.execute("select n from t").fetchall()',
+    [[1]],
+    'db.rollback()',
+    /lost: the SQLite transaction on a\.db/,
+  ),
+  told(
+    'pipes',
+    'import os; r, w = os.pipe(); os.write(w, b"ab")',
+    'os.read(r, 2).decode()',
+    'ab',
+    'os.read(r, 1)',
+    /pipes and sockets are closed/,
+    '',
+  ),
+  told(
+    'sockets',
+    'import socket; a, b = socket.socketpair(); a.send(b"ab")',
+    'b.recv(2).decode()',
+    'ab',
+    'b.recv(1)',
+    /pipes and sockets are closed/,
+    '',
+  ),
+  // Threads and processes.
+  told(
+    'threads',
+    'import threading; stop = threading.Event(); t = threading.Thread(target=stop.wait, name="waits", daemon=True); t.start()',
+    't.is_alive()',
+    true,
+    'stop.set()',
+    /lost: thread waits/,
+    false,
+  ),
+  works(
+    'locks and queues',
+    'import queue, threading; lock = threading.Lock(); lock.acquire(); q = queue.Queue(); q.put(1)',
+    '[lock.locked(), q.get(timeout=5)]',
+    [true, 1],
+    'lock.release(); q.get()',
+  ),
+  repaired(
+    'thread pools',
+    'from concurrent.futures import ThreadPoolExecutor; pool = ThreadPoolExecutor(2); list(pool.map(abs, [-1]))',
+    'list(pool.map(abs, [-3]))',
+    [3],
+    'pool.shutdown()',
+  ),
+  told(
+    'process pools',
+    'import multiprocessing; from concurrent.futures import ProcessPoolExecutor; pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")); pool.submit(abs, -1).result()',
+    'pool.submit(abs, -3).result()',
+    3,
+    'pool.shutdown()',
+    /a process pool: its processes ended/,
+  ),
+  told(
+    'programs that run',
+    'import subprocess; p = subprocess.Popen(["sleep", "60"])',
+    'p.poll()',
+    null,
+    '1',
+    /sleep/,
+    -9,
+  ),
+  repaired(
+    'programs that have ended',
+    'import os, subprocess; p = subprocess.Popen(["sh", "-c", "exit 3"]); os.waitid(os.P_PID, p.pid, os.WEXITED | os.WNOWAIT);',
+    'p.wait()',
+    3,
+    'p.wait()',
+  ),
+  repaired(
+    'event loops',
+    'import asyncio; loop = asyncio.new_event_loop(); loop.run_until_complete(asyncio.sleep(0))',
+    'loop.run_until_complete(asyncio.sleep(0.001, 5))',
+    5,
+    'loop.close()',
+  ),
+  repaired(
+    'tasks of the event loop',
+    'import asyncio\nasync def f():\n    await asyncio.sleep(0.01)\n    return 5\nt = asyncio.create_task(f())\nawait asyncio.sleep(0)',
+    'await t',
+    5,
+    't.cancel()',
+  ),
+]
+
+function works(kind: string, made: string, used: string, value: unknown, spoilt: string): SessionState {
+  return { kind, made, used, value, spoilt, rollback: 'works' }
+}
+
+function repaired(kind: string, made: string, used: string, value: unknown, spoilt: string): SessionState {
+  return { kind, made, used, value, spoilt, rollback: 'repaired' }
+}
+
+function told(
+  kind: string,
+  made: string,
+  used: string,
+  value: unknown,
+  spoilt: string,
+  what: RegExp,
+  ...lost: [] | [unknown]
+): SessionState {
+  const lostValue = lost.length === 0 ? {} : { lostValue: lost[0] }
+  return { kind, made, used, value, spoilt, rollback: 'told', told: what, ...lostValue }
+}
