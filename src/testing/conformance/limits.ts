@@ -273,7 +273,10 @@ export function limitTests(at: Fixture): void {
           // If nothing can lift the limit, the process that ends the run gets no more CPU than each process of the script.
           const lateMs = sandbox.liftCpuLimit === undefined ? BACKSTOP_MS : 1000
           assert.ok(tookMs <= 2000 + lateMs, `it took ${tookMs} ms`)
-          assert.equal((await run(sandbox, 'emit_result(1)')).finalData, 1)
+          const next = await run(sandbox, 'emit_result(1)')
+          // With so little CPU, the broker may not prove in time that no process is left. The sandbox then ends with the run.
+          if (sandbox.liftCpuLimit === undefined && next.status === 'sandbox-lost') return
+          assert.deepEqual([next.status, next.finalData], ['completed', 1])
         }
       }),
     (report) => needs('cpu')(report) ?? (report.capabilities.processes ? undefined : 'scripts cannot start processes'),
