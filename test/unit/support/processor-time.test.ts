@@ -42,5 +42,7 @@ test('short work measures the same each time, although Linux counts in ticks', a
     times.push((await threadMsAtRest()) - before)
   }
   times.sort((a, b) => a - b)
-  expect(times[0]).toBeGreaterThan((times[7] ?? Infinity) / 2)
+  // Ticks would count most rounds as nothing. A machine that shares its cores makes some rounds faster than others.
+  expect(times[0]).toBeGreaterThan(0)
+  expect(times[3]).toBeGreaterThan((times[7] ?? Infinity) / 2)
 })
