@@ -94,7 +94,7 @@ class ProcessActivity(Activity):
         spare.watch(self.host.watcher, self._on_keeper)
 
     def end(self, cause):
-        """Has its processes ended: the first has ended itself (None), or must end for a cause."""
+        """Asks for the end of its processes: the first has ended by itself (`cause` is None), or must end for a cause."""
         if self.is_ending or self.spare is None:
             return
         self.killed_for = self.killed_for or cause

@@ -79,7 +79,7 @@ class Broker:
     def _wait_ms(self):
         if self._end.phase is COLLECTING and self._channel.outbox.size < HIGH_WATER_BYTES:
             return 0
-        due = [t for t in (self._zygote.answer_due, self._clock_due(), self._look_due()) if t is not None]
+        due = [t for t in (self._zygote.answer_due, self._clock_due(), self._poll_due()) if t is not None]
         if not due:
             return None
         return min(max(0, (min(due) - time.monotonic()) * 1000 + 0.2), MAX_WAIT_MS)
@@ -87,16 +87,16 @@ class Broker:
     def _clock_due(self):
         return self._run.clock.due if self._state is RUNNING else None
 
-    def _look_due(self):
-        return self._run.look.due if self._state is RUNNING else None
+    def _poll_due(self):
+        return self._run.end_poll.due if self._state is RUNNING else None
 
     def _check_clocks(self):
         now = time.monotonic()
-        clock_due, look_due, answer_due = self._clock_due(), self._look_due(), self._zygote.answer_due
+        clock_due, poll_due, answer_due = self._clock_due(), self._poll_due(), self._zygote.answer_due
         if clock_due is not None and now >= clock_due and self._run.clock.advance(now):
             self._end_run("timeout")
-        elif look_due is not None and now >= look_due:
-            if self._run.look.finds_end(now):
+        elif poll_due is not None and now >= poll_due:
+            if self._run.end_poll.finds_end(now):
                 self._end_run(None)
         elif answer_due is not None and now >= answer_due:
             self._zygote.answer_due = None

@@ -8,7 +8,7 @@ from ..caps import GRACE_SEC
 PAUSE_SHARE = 0.1  # mean pause between two measurements, as a share of the time until the kill
 MIN_PAUSE_SEC, MAX_PAUSE_SEC = 0.05, 0.5  # bounds of that mean
 MEASURING_ERROR_SEC = 0.05  # processor times have the resolution of the kernel's clock
-LOOK_AHEAD_SEC, LOOK_AHEAD_SHARE = 0.25, 0.25  # from the last look to the deadline; at most this share of the time limit
+SAMPLE_AHEAD_SEC, SAMPLE_AHEAD_SHARE = 0.25, 0.25  # from the last sample to the deadline; at most this share of the time limit
 MAX_UNREPORTED_SEC = 0.1  # the host reports short calls together, when they add up to this time
 
 
@@ -23,19 +23,19 @@ class Clock:
 
     Only the host says when a tool executes. Processor time is measured at random times, never when the host reports: the
     script knows when a call begins and ends, and could hide processes from a measurement at that time. `on_deadline()`
-    is called once; without it, the script's process has a timer of its own. `look()` is called shortly before the deadline, again
+    is called once; without it, the script's process has a timer of its own. `sample()` is called shortly before the deadline, again
     if that has moved since, and at the kill.
     """
 
-    def __init__(self, started, timeout_sec, max_wait_sec=0, processor=None, on_deadline=None, pause=random_pause, look=None):
+    def __init__(self, started, timeout_sec, max_wait_sec=0, processor=None, on_deadline=None, pause=random_pause, sample=None):
         self._base = started + timeout_sec
         self._max_wait = max_wait_sec
         self._processor = processor
         self._on_deadline = on_deadline
         self._pause = pause
-        self._look = look
-        self._looked_for = None  # the deadline before which it has looked
-        self._look_ahead = min(LOOK_AHEAD_SEC, timeout_sec * LOOK_AHEAD_SHARE)
+        self._sample = sample
+        self._sampled_for = None  # the deadline before which it has sampled
+        self._sample_ahead = min(SAMPLE_AHEAD_SEC, timeout_sec * SAMPLE_AHEAD_SHARE)
         self._moves = max_wait_sec > 0  # False once the deadline has come
         self._granted = 0.0
         self._executed = 0.0  # as the host last reported
@@ -61,8 +61,8 @@ class Clock:
     def due(self):
         """The time of the next call of advance()."""
         due = self.kill_at if self._on_deadline is None else self.deadline
-        if self._has_to_look():
-            due = min(due, self.deadline - self._look_ahead)
+        if self._has_to_sample():
+            due = min(due, self.deadline - self._sample_ahead)
         return min(due, self._measure_at) if self._moves else due
 
     def report(self, executed_sec, executing, now):
@@ -71,10 +71,10 @@ class Clock:
         self._executing, self._reported_at = executing, now
 
     def advance(self, now):
-        """Measures, looks, and calls `on_deadline()`, if it is time. Returns True if the script must be killed."""
-        if self._has_to_look() and now >= self.deadline - self._look_ahead:
-            self._looked_for = self.deadline
-            self._look()
+        """Measures, samples, and calls `on_deadline()`, if it is time. Returns True if the script must be killed."""
+        if self._has_to_sample() and now >= self.deadline - self._sample_ahead:
+            self._sampled_for = self.deadline
+            self._sample()
         if self._moves and now >= min(self._measure_at, self.deadline):
             self._measure(now)
             self._plan_measurement(now)
@@ -83,12 +83,12 @@ class Clock:
             call, self._on_deadline = self._on_deadline, None
             call()
         is_over = now >= self.kill_at
-        if is_over and self._look is not None:
-            self._look()
+        if is_over and self._sample is not None:
+            self._sample()
         return is_over
 
-    def _has_to_look(self):
-        return self._look is not None and self._looked_for != self.deadline
+    def _has_to_sample(self):
+        return self._sample is not None and self._sampled_for != self.deadline
 
     def _measure(self, now):
         """Moves the deadline by the time in which tools executed and the script did not use the processor."""

@@ -21,7 +21,7 @@ from ..caps import (
 )
 from ..text import cut
 from .globs import Matcher
-from .scratch import open_real_directory
+from .scratch import is_utf8, open_real_directory
 
 SLICE_SEC = 0.02  # of work between two pauses
 
@@ -124,7 +124,7 @@ class Collection:
                                 return
                             yield None
                         path = f"{base}/{entry.name}" if base else entry.name
-                        if not _is_text(path):
+                        if not is_utf8(path):
                             shown = path.encode(errors="backslashreplace").decode()
                             self._warn(f"{shown}: the name is not UTF-8")
                         elif entry.is_dir(follow_symlinks=False):
@@ -155,11 +155,3 @@ class Collection:
     def _warn(self, message):
         if len(self.warnings) < MAX_WARNINGS:
             self.warnings.append({"code": "collect_skipped", "message": cut(message, MAX_WARNING)})
-
-
-def _is_text(name):
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

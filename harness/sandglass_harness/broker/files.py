@@ -13,6 +13,7 @@ import time
 from ..caps import MAX_SAFE_INTEGER
 from .globs import Matcher
 from .paths import FileError, as_file_error, find, open_directory, open_to_read, plain_parts, problem
+from .scratch import is_utf8
 from .tree import Slice, Walk, delete_below, open_file, open_to_delete
 
 ENTRIES_AT_ONCE = 200
@@ -180,7 +181,7 @@ class _Listing:
                 yield None
                 continue
             path, name, directory, found = step
-            if not _is_text(name):
+            if not is_utf8(name):
                 self._skipped += 1
                 yield None
             elif self._wants(path, name):
@@ -190,7 +191,7 @@ class _Listing:
 
     def _enters(self, path):
         name = path.rpartition("/")[2]
-        if not _is_text(name):
+        if not is_utf8(name):
             return False
         return self._is_seen(name) if self._matcher is None else self._matcher.can_match_below(path)
 
@@ -271,7 +272,7 @@ class _Digest:
 def _entry(path, found, name, directory):
     """Returns the entry of a path. Scripts choose sizes and times; the wire carries integers up to 2**53.
 
-    No script chooses the time in "version", which differs after every change of a file but those through a shared mapping of memory.
+    Scripts cannot set the time in "version". It differs after every change of a file, except through a shared mapping of memory.
     """
     kind = kind_of(found.st_mode)
     entry = {
@@ -303,16 +304,8 @@ def mtime_ms(found):
 
 
 def _target(name, directory):
-    """Returns the bytes of a link's target; none if it is gone by now."""
+    """Returns the target of a link as bytes; none if the link is gone."""
     try:
         return os.fsencode(os.readlink(name, dir_fd=directory))
     except OSError:
         return b""
-
-
-def _is_text(name):
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -34,12 +34,12 @@ class InputOutbox(Outbox):
         self._write()
 
     def end(self):
-        """Tells the reader the end when everything is written."""
+        """Closes the input once everything is written."""
         self._ends = True
         self._write()
 
     def on_reader_gone(self):
-        """The reader takes no more; most readers never will."""
+        """The reader has closed its end. Most readers do not open it again."""
         self._ends = True
 
     def on_written(self):

@@ -1,5 +1,5 @@
-"""The broker's view of a process that waits for an activity, and of what ends everything of that activity: a keeper, or, where
-no other activity lives, the zygote."""
+"""The broker's view of a process that waits for an activity, and of the process that ends the activity: its keeper, or, where
+activities run one at a time, the zygote."""
 
 import os
 import select
@@ -33,7 +33,7 @@ class ActivitySpare(Spare):
 
 
 class LoneSpare(ActivitySpare):
-    """One beside which no other activity lives. The zygote kills every process but itself and the broker."""
+    """A spare where activities run one at a time. The zygote kills every process but itself and the broker."""
 
     def __init__(self, zygote, reaper):
         super().__init__()
@@ -50,7 +50,7 @@ class LoneSpare(ActivitySpare):
         self.on_answer = None
 
     def ask_to_end(self, give_up_at):
-        """Has everything killed. Raises OSError when the zygote is gone."""
+        """Asks the zygote to kill everything. Raises OSError when it is gone."""
         self._give_up_at = give_up_at
         self._reaper.kill_group(self.pid)
         self._zygote.ask_to_kill(at_once=False)
@@ -73,7 +73,7 @@ class LoneSpare(ActivitySpare):
 
 
 class KeptSpare(ActivitySpare):
-    """One in a keeper, which owns the tree of its activity."""
+    """A spare in a keeper, which owns all processes of its activity."""
 
     def __init__(self):
         super().__init__()
@@ -84,7 +84,7 @@ class KeptSpare(ActivitySpare):
         return [self._keeper_end.fileno(), *super().child_fds()]
 
     def close_child_ends(self):
-        """Closes them, once the keeper has them."""
+        """Closes these ends. The keeper has copies of them by then."""
         self._keeper_end.close()
         super().close_child_ends()
 
@@ -112,7 +112,7 @@ class KeptSpare(ActivitySpare):
         return ANSWER.unpack(answer) if len(answer) == ANSWER.size else None
 
     def ask_to_end_others(self, order):
-        """Has the keeper kill some of its processes, as the order says. Raises OSError when it is gone."""
+        """Asks the keeper to kill some of its processes, as the order says. Raises OSError when it is gone."""
         self.control.send(b"R" + order)
 
     def is_gone(self):
@@ -125,8 +125,8 @@ class KeptSpare(ActivitySpare):
             return True
 
     def read_ended(self):
-        """Returns the answer to such an order: the status of the old first process, whether only the kept processes are left, and the names
-        of other ended processes. None when the keeper is gone."""
+        """Returns the answer to `ask_to_end_others`: the status of the old first process, True if only the kept processes are left, and
+        the names of other ended processes. None when the keeper is gone."""
         try:
             answer = self.control.recv(1 << 14)
         except OSError:
@@ -149,12 +149,12 @@ class KeptSpare(ActivitySpare):
         watcher.forget(self.control.fileno())
 
     def ask_to_end(self, _give_up_at=None):
-        """Has the keeper kill everything of its activity. It answers the status of the first process, and whether nothing is left.
-        Raises OSError when it is gone."""
+        """Asks the keeper to kill all processes of its activity. The answer is the status of the first process, and True if none is
+        left. Raises OSError when the keeper is gone."""
         self.control.send(b"K")
 
     def ask_to_signal(self, number, group):
-        """Has it send a signal to a process group, or to that of the first process if `group` is 0."""
+        """Asks the keeper to send a signal to a process group, or to that of the first process if `group` is 0."""
         self.control.send(b"T" + struct.pack("=ii", number, group))
 
     def close(self):
@@ -170,7 +170,7 @@ def _is_readable(end):
 
 
 def is_dead(pid):
-    """True if a keeper has ended, reaped or not: then its children are PID 1's."""
+    """True if a keeper has ended, reaped or not. Its children then belong to PID 1."""
     return (integrity.status_field(pid, "State") or "Z")[0] in "ZX"
 
 

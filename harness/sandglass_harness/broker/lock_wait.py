@@ -16,22 +16,23 @@ _OWN_SIGNALS = sum(1 << (number - 1) for number in (signal.SIGINT, signal.SIGALR
 
 
 class LockWait:
-    """Looks at the main thread of a script's process shortly before the deadline, and at the kill after it."""
+    """Samples the main thread of a script's process shortly before the deadline, and at the kill after it."""
 
     def __init__(self, process):
         self._process = process
         self._before = self._now = None
 
-    def look(self):
-        """Looks at the process now."""
+    def sample(self):
+        """Reads the state of the process now."""
         self._before, self._now = self._now, find_endless(self._process.pid)
 
     def was_endless(self):
-        """True if it waited so at the last look. For a script that the harness's alarm has ended since: it had no timer of its own."""
+        """True if it waited in this way at the last sample. It is for a script that the harness's alarm has ended since: such a script had no
+        timer of its own."""
         return self._now is not None
 
     def outlasts_alarm(self):
-        """True if between the last two looks the process woke up once, for the harness's alarm. A script that has put a timer of its
+        """True if between the last two samples the process woke up once, for the harness's alarm. A script that has put a timer of its
         own in its place, which may still go off, did not wake up."""
         return None not in (self._before, self._now) and self._now == self._before + 1
 

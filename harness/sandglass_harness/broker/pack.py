@@ -4,12 +4,11 @@ Entry: length of the header (4 bytes, big-endian), header (JSON), then chunks: l
 the entry; on the way out, BROKEN ends one that could not be read to its end.
 """
 
-import json
 import os
 import stat
 
 from ..caps import MAX_SAFE_INTEGER
-from ..wire import decode
+from ..wire import decode, encode
 from .files import mtime_ms
 from .paths import TEMPORARY, FileError, as_file_error, open_directory, open_to_read, plain_parts, problem
 from .tree import Slice
@@ -310,11 +309,11 @@ class PackReader:
 
     def _put_header(self, header):
         """Adds a header, or an error if the header is too long; returns False then."""
-        encoded = _encode(header)
+        encoded = encode(header)[:-1]
         fits = len(encoded) <= MAX_HEADER_BYTES
         if not fits:
             error = {"code": "invalid", "message": "the path is too long for a header"}
-            encoded = _encode({"path": header["path"][:MAX_LONG_PATH], "error": error})
+            encoded = encode({"path": header["path"][:MAX_LONG_PATH], "error": error})[:-1]
         if len(self._buffer) + 4 + len(encoded) > PIECE_BYTES:
             yield self._flush()
         self._buffer += len(encoded).to_bytes(4, "big") + encoded
@@ -344,10 +343,3 @@ class PackReader:
     def _flush(self):
         piece, self._buffer = bytes(self._buffer), bytearray()
         return piece
-
-
-def _encode(header):
-    try:
-        return json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
-    except UnicodeEncodeError:  # lone surrogates travel escaped
-        return json.dumps(header, separators=(",", ":")).encode()

@@ -10,7 +10,7 @@ import os
 import stat
 
 from ..text import cut
-from .scratch import BadPath, open_real_directory, split_path
+from .scratch import BadPath, is_utf8, open_real_directory, split_path
 
 TEMPORARY = ".sandglass-"  # begins the names of files that are being written; nobody lists or reads them
 # A FIFO or a file under a lease must not block, and a terminal must not become the broker's own.
@@ -67,14 +67,13 @@ def as_file_error(error, path):
 
 def plain_parts(path):
     """Returns the components of a path. Raises FileError for one that is not a plain relative one."""
+    if not is_utf8(path):
+        raise problem("invalid", path, "it is not UTF-8")
     try:
-        path.encode()
         return split_path(path)
     except BadPath as error:
         leaves = path.startswith("/") or ".." in path.split("/")
         raise problem("outside" if leaves else "invalid", path, error) from None
-    except UnicodeEncodeError:
-        raise problem("invalid", path, "it is not UTF-8") from None
 
 
 def is_link(name, directory):

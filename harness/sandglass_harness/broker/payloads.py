@@ -97,8 +97,8 @@ class GatheringOutbox(Outbox):
 
 
 class WorkspaceChannel(Channel):
-    """The same channel with payloads. `on_frame(line, payload)` is called for each frame of the host. `opener` takes the marks off
-    what comes, where the channel is sealed."""
+    """A channel whose frames can have payloads. `on_frame(line, payload)` is called for each frame of the host. Where the channel is
+    sealed, `opener` removes the marks."""
 
     def __init__(self, fd, outbox, watcher, on_frame, opener=None):
         super().__init__(fd, outbox, watcher, on_frame)
@@ -107,7 +107,7 @@ class WorkspaceChannel(Channel):
         self._opener = opener
 
     def watch(self):
-        """Writes what the turn has gathered, and waits for the host to take the rest."""
+        """Writes the output that the turn gathered, and watches for the host to read the rest."""
         if self.outbox.size:
             self.outbox.flush()
         super().watch()

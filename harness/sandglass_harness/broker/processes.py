@@ -13,7 +13,7 @@ ANSWER_SEC = 0.5  # time for the zygote to answer
 FORK_SEC = 5.0  # time for the zygote to fork a child
 SOCKETS_OF_SPARE = 2  # the ends of its frame socket
 POLLS, POLL_PAUSE_SEC = 8, 0.00006  # of a process that reported its end
-LOOK_SEC = 0.02  # between two looks at a process whose end no descriptor reports (gVisor)
+END_POLL_SEC = 0.02  # between two polls of a process whose end no descriptor reports (gVisor)
 
 
 class Zygote:
@@ -34,8 +34,8 @@ class Zygote:
         return json.loads(answer)
 
     def ask_to_fork(self, spare):
-        """Has it reap its last child, if it has not yet, and fork one with the descriptors of `spare`. It answers the new pid.
-        Raises OSError when it is gone."""
+        """Asks the zygote to reap its last child, if it has not yet, and to fork one with the descriptors of `spare`. It answers with
+        the new pid. Raises OSError when it is gone."""
         socket.send_fds(self.socket, [b"S"], spare.child_fds())
         spare.close_child_ends()
         self.answer_due = time.monotonic() + FORK_SEC
@@ -50,13 +50,13 @@ class Zygote:
         self.answer_due = time.monotonic() + ANSWER_SEC
 
     def ask_to_reap(self):
-        """Has it reap its dead child. It answers the status. Raises OSError when it is gone."""
+        """Asks the zygote to reap its dead child. It answers with the status. Raises OSError when it is gone."""
         self.socket.send(b"R")
         self.answer_due = time.monotonic() + ANSWER_SEC
 
     def ask_to_kill(self, at_once=None):
-        """Has it kill every process but itself and PID 1, again and again unless one kill reaches all. It answers the status of its
-        child. Raises OSError when it is gone."""
+        """Asks the zygote to kill every process but itself and PID 1, again and again unless one kill reaches all. It answers with the
+        status of its child. Raises OSError when it is gone."""
         self.socket.send(b"K" if (self.kills_at_once if at_once is None else at_once) else b"L")
         self.answer_due = time.monotonic() + ANSWER_SEC
 
@@ -147,25 +147,25 @@ class Spare:
                 os.close(fd)
 
 
-class EndLook:
-    """The looks at a process whose end no descriptor reports."""
+class EndPoll:
+    """Polls a process whose end no descriptor reports."""
 
     def __init__(self, spare, now):
-        self.due = None if spare.pid_fd is not None else now + LOOK_SEC
+        self.due = None if spare.pid_fd is not None else now + END_POLL_SEC
         self._spare = spare
-        self._pause_sec = LOOK_SEC
+        self._pause_sec = END_POLL_SEC
 
-    def soon(self):
-        """Looks soon: the process seems to end."""
+    def hasten(self):
+        """Polls soon: the process seems to end."""
         if self.due is not None:
-            self.due, self._pause_sec = 0, LOOK_SEC / 64
+            self.due, self._pause_sec = 0, END_POLL_SEC / 64
 
     def finds_end(self, now):
-        """Looks once, if it is due. Returns True if the process has ended. The pause grows, so that a process that only pretends to
+        """Polls once, if it is due. Returns True if the process has ended. The pause grows, so that a process that only pretends to
         end costs little."""
         if self.due is None or now < self.due:
             return False
         if self._spare.has_ended():
             return True
-        self.due, self._pause_sec = now + self._pause_sec, min(self._pause_sec * 2, LOOK_SEC)
+        self.due, self._pause_sec = now + self._pause_sec, min(self._pause_sec * 2, END_POLL_SEC)
         return False

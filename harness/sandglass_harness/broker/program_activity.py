@@ -12,7 +12,7 @@ from .activity import ProcessActivity
 from .channel import LineBuffer
 from .ending import ending_of
 from .input_outbox import InputPipe
-from .processes import EndLook
+from .processes import EndPoll
 from .sources import Source
 from .to_child import ToChild
 
@@ -35,13 +35,13 @@ class ProgramActivity(ProcessActivity):
         self._status = None
         self._early_input, self._ends_early = [], False
         self._has_run = False
-        self._look = None
+        self._end_poll = None
 
     @property
     def due(self):
         if self.is_ending:
             return self._end_due
-        due = (self._deadline, None if self._look is None else self._look.due)
+        due = (self._deadline, None if self._end_poll is None else self._end_poll.due)
         return min((moment for moment in due if moment is not None), default=None)
 
     def advance(self, now):
@@ -52,7 +52,7 @@ class ProgramActivity(ProcessActivity):
                 self.refuse("busy", "no process could be made before the timeout")
             else:
                 self.end("timeout")
-        elif self._look is not None and self._look.finds_end(now):
+        elif self._end_poll is not None and self._end_poll.finds_end(now):
             self.end(None)
 
     def begin(self, spare):
@@ -88,7 +88,7 @@ class ProgramActivity(ProcessActivity):
         own = {"tty": tty is not None, "workspace": self.host.workspace, "import_paths": self.host.import_paths}
         self._to_child.put_request({**request, **own})
         self._watch_start()
-        self._look = EndLook(spare, time.monotonic())
+        self._end_poll = EndPoll(spare, time.monotonic())
         if spare.pid_fd is not None:
             self.host.watcher.watch_read(spare.pid_fd, lambda _event: self.end(None))
         for data in self._early_input:
@@ -160,8 +160,8 @@ class ProgramActivity(ProcessActivity):
         if source not in self._sources:
             return
         self._sources.remove(source)
-        if self._look is not None and not self._sources:
-            self._look.soon()  # nobody has its output any more
+        if self._end_poll is not None and not self._sources:
+            self._end_poll.hasten()  # nobody has its output any more
         self.send({"type": "output_end", "stream": source.stream.decode()})
         self._finish_if_read()
 

@@ -1,4 +1,4 @@
-"""The shape of requests: the schemas of src/protocol/host-frames.ts, as far as the broker reads them.
+"""The shape of requests: the schemas of src/protocol/host-frames.ts, for the fields that the broker reads.
 
 Only a defective host or channel sends anything else. A wrong request ends the sandbox with one line that gives the reason,
 before any of it takes effect. src/engines/pyodide/request-shape.ts has the same table; a test compares them.

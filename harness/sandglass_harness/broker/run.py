@@ -36,7 +36,7 @@ from .clock import Clock
 from .displays import Displays
 from .ending import ending_of
 from .lock_wait import NOTE, LockWait
-from .processes import EndLook
+from .processes import EndPoll
 from .processor_time import ProcessorTime
 from .to_child import ToChild
 
@@ -73,12 +73,12 @@ class Run:
         self._wait = LockWait(spare)
         self.clock = self._make_clock(harness_pids, keeper)
         self.stop_parsing_at = None  # None: at the kill
-        self.look = EndLook(spare, started)
+        self.end_poll = EndPoll(spare, started)
         self.max_output = request["max_output_bytes"]
         self.timeout_text = f"{request['timeout_sec']:g}"
         self.ended_at = started
         self.killed_for = None  # the first cause for which the broker ended it
-        self.is_set_up = is_set_up  # the script may run from now on; its process announces it, unless nothing comes before
+        self.is_set_up = is_set_up  # True once the script may run. Its process announces that, unless the script comes first
         self._announces_script = not is_set_up
         self.finished = False  # the runtime finished normally
         self.checkpoint = None  # of a cell: what a checkpoint of its state would hold, as its process says
@@ -109,12 +109,12 @@ class Run:
     def _make_clock(self, harness_pids, keeper):
         asked = self.request
         if not asked.get("tools"):
-            return Clock(self.started, asked["timeout_sec"], look=self._wait.look)
+            return Clock(self.started, asked["timeout_sec"], sample=self._wait.sample)
         processor = ProcessorTime(harness_pids, self.spare.pid, below=keeper)
         if asked.get("cell"):
             processor.take(0)  # the time of earlier cells is not that of this one
         wait_sec = asked.get("max_tool_wait_sec") or 0
-        return Clock(self.started, asked["timeout_sec"], wait_sec, processor, self._send_alarm, look=self._wait.look)
+        return Clock(self.started, asked["timeout_sec"], wait_sec, processor, self._send_alarm, sample=self._wait.sample)
 
     def _send_alarm(self):
         """Sends the signal that a process without tools gets from a timer of its own."""
@@ -358,7 +358,7 @@ def _module_names(names):
 
 
 def checkpoint_of(claimed):
-    """Returns grade and lacks of a checkpoint, as far as a script's process can be believed."""
+    """Returns the grade and the lacks of a checkpoint, from what a script's process claims. Wrong types become the lowest grade."""
     fields = claimed if isinstance(claimed, dict) else {}
     grade = fields.get("grade")
     return {"grade": grade if grade in ("whole", "partial", "none") else "none", "lacks": texts_of(fields.get("lacks"))}

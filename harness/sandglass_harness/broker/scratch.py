@@ -54,6 +54,15 @@ def split_path(path):
     return parts
 
 
+def is_utf8(name):
+    """True if a name can be sent to the host, which takes no surrogates."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def put(root, path, mode, offset, content):
     """Writes a piece of a file. The first piece (offset 0) creates the file and its directories."""
     *directories, name = split_path(path)

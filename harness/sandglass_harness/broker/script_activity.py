@@ -82,15 +82,15 @@ class ScriptActivity(ProcessActivity):
             return self._end_due
         if self._run is None:
             return None
-        look = self._run.look.due
-        return self._run.clock.due if look is None else min(look, self._run.clock.due)
+        poll_due = self._run.end_poll.due
+        return self._run.clock.due if poll_due is None else min(poll_due, self._run.clock.due)
 
     def advance(self, now):
         if self.is_ending:
             self.check_end(now)
         elif self._run is not None and now >= self._run.clock.due and self._run.clock.advance(now):
             self.end("timeout")
-        elif self._run is not None and self._run.look.finds_end(now):
+        elif self._run is not None and self._run.end_poll.finds_end(now):
             self.end(None)
 
     def take_credit(self, stream, count):

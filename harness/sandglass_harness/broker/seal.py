@@ -81,11 +81,11 @@ class SealedOutbox(Outbox):
 
 
 class SealedGatheringOutbox(SealedOutbox, GatheringOutbox):
-    """The same for a workspace, which writes all pieces of one turn together."""
+    """A sealed outbox of a workspace, which writes all pieces of one turn together."""
 
 
 class Opener:
-    """Takes the marks off what the host sends."""
+    """Checks and removes the marks of what the host sends."""
 
     def __init__(self, key):
         self._key = key

@@ -1,11 +1,11 @@
 """A workspace in which an activity with processes runs alone.
 
-Without a subreaper and pidfds nobody can own the processes of one activity of several; and where scripts can open the descriptors
-of this process, as on gVisor, one activity could read what the host sends to another. So the next one begins when everything
-but this process and the zygote is killed and proven dead, as between the runs of a pooled sandbox.
+Two kernels need this. Without a subreaper and pidfds, no process can own the processes of one activity among several. On gVisor,
+scripts can open the descriptors of this process, so that one activity could read what the host sends to another. So the next activity
+begins when everything but this process and the zygote is killed and proven dead, as between the runs of a pooled sandbox.
 
-A session with all its cells is one such activity. Its cells share a process on every kernel, so what one of them leaves can read no more
-here than elsewhere. A copy of that process cannot be kept: only a keeper ends what a cell started and nothing else.
+A session with all its cells is one activity. On every kernel its cells share a process, so a process that a cell leaves can read as
+much here as elsewhere. Copies of that process are not possible: only a keeper can end the processes of one cell and no others.
 """
 
 from .connection import Connection
@@ -41,7 +41,7 @@ class SerialWorkspace(Workspace):
         return False
 
     def _is_taken(self, activity):
-        """True if an activity cannot be beside those that are under way. A session is beside its cells, and beside operations on files."""
+        """True if an activity cannot run beside those that are under way. A session runs beside its cells and beside operations on files."""
         if activity.needs_process:
             return bool(self._activities)
         others = [other for other in self._activities.values() if not isinstance(other, SessionActivity)]

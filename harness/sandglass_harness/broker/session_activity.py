@@ -21,7 +21,7 @@ AWAIT_SEC = 1.0  # for a copy that a rollback needs now
 MAX_KILL_SEC = KILL_SEC + AWAIT_SEC  # where no copy had to be awaited
 ADOPT_SEC = 1.5  # for a copy to become the head
 MAX_RETURNS = 5  # to a copy between two cells: a state that ends its process each time would use processor time for ever
-MAX_STRAY = 1000  # messages that nobody waits for
+MAX_UNEXPECTED = 1000  # messages that answer no command
 LOST_CODE = "lost"
 STARTING, AWAITING, KILLING, ADOPTING = "starting", "awaiting", "killing", "adopting"
 _LATE = {
@@ -52,7 +52,7 @@ class SessionActivity(ProcessActivity):
         self._lost = None  # why the session ended by itself
         self._warnings = []
         self._returns = 0  # since the last cell
-        self._stray = 0
+        self._unexpected = 0
 
     @property
     def keeps_checkpoints(self):
@@ -272,7 +272,7 @@ class SessionActivity(ProcessActivity):
         self.take_over_head()
 
     def take_over_head(self):
-        """Has a copy become the head."""
+        """Makes a copy the head."""
         self._watch_head_end()
         self._enter(ADOPTING, ADOPT_SEC)
         self.head.tell(b"H", {"mark": None if self.mark == mark_of_root() else self.mark})
@@ -441,8 +441,8 @@ class SessionActivity(ProcessActivity):
         elif process is self.head and kind == b"V" and isinstance(self.operation, SessionLook):
             self.operation.take(content)
         else:
-            self._stray += 1
-            if self._stray > MAX_STRAY:
+            self._unexpected += 1
+            if self._unexpected > MAX_UNEXPECTED:
                 self._lose("its process floods the harness")
 
 

@@ -220,7 +220,7 @@ class SessionCopies:
 
 
 def _memory_of(pid):
-    """Returns the bytes of memory that are a process's own, as far as the kernel shows them."""
+    """Returns the bytes of memory that are a process's own, if the kernel shows them."""
     total = 0
     for field in integrity.status_fields(pid, ("RssAnon", "RssShmem")):
         words = (field or "0 kB").split()

@@ -45,7 +45,7 @@ class SessionFamily:
         return len(self._waiting)
 
     def ask_to_end_others(self, member, kept, new_head, seconds, on_answer):
-        """Has the keeper end the processes of a session except `kept`, within `seconds`. Raises OSError when it is gone."""
+        """Asks the keeper to end the processes of a session except `kept`, within `seconds`. Raises OSError when it is gone."""
         others = [each for each in self.members if each is not member]
         kept = [*kept, *(process.pid for each in others for process in each.processes() if process.pid is not None)]
         marks = [each.mark for each in others]

@@ -105,7 +105,7 @@ def _list(claimed):
 
 
 def _variable(claimed):
-    """Returns a variable as the process describes it, as far as it has the right types; else None."""
+    """Returns a variable as the process describes it; None if its name or type is not text."""
     if not isinstance(claimed, dict) or not all(isinstance(claimed.get(name), str) for name in ("name", "type")):
         return None
     shape, size = claimed.get("shape"), claimed.get("bytes")

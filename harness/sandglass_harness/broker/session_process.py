@@ -102,7 +102,7 @@ class SessionProcess:
         return message[:1], content, pid
 
     def is_alive(self):
-        """True if it runs, as far as its descriptor says, or, for a kernel without pidfds, /proc."""
+        """True if it runs: its descriptor says so, or, on a kernel without pidfds, /proc."""
         if self.pid_fd is None:
             return self.pid is not None and not integrity.has_ended(self.pid)
         try:

@@ -82,7 +82,7 @@ class Sources:
         source.credit -= len(data)
         source.bytes += len(data)
         self._channel.send_payload(source.run_id_json, source.stream, data)
-        self.remove(source)  # to the end of the line
+        self.remove(source)  # to the end of the queue
         if source.is_last and source.credit <= 0:  # more than a pipe can hold: a process of another activity still writes to it
             source.end()
         else:

@@ -26,7 +26,7 @@ from .sources import Sources
 from .watcher import Watcher
 
 MAX_ACTIVITIES = 256
-SPARE_PAUSE_SEC = 0.003  # a short program ends before the next process is made, and does not share the processor with that
+SPARE_PAUSE_SEC = 0.003  # before the next process is made: a short program ends first, and need not share the processor with a fork
 _NO_DESCRIPTORS = "the activities of the workspace use all of its descriptors"
 ORPHANS_SEC = 0.5  # time for the processes of a lost keeper to be gone
 _KINDS = {
@@ -95,7 +95,7 @@ class Workspace:
             self._turn()
 
     def scope_of(self, spare):
-        """Returns the name of what holds activities apart."""
+        """Returns the name of the mechanism that isolates activities."""
         return "landlock" if spare.has_domain else "scan"
 
     # ── for activities ──────────────────────────────────────────────────────────────────────────────────────────
@@ -111,15 +111,15 @@ class Workspace:
         return self._uses
 
     def after_flush(self, act):
-        """Calls `act()` at the end of this turn, when the host has what the turn gathered for it, as far as it takes it."""
+        """Calls `act()` at the end of this turn, after as much of the gathered output was written as the host takes."""
         self._after_flush.append(act)
 
     def add_job(self, activity, steps):
-        """Goes on with the steps of a generator whenever the host takes more."""
+        """Runs the steps of a generator while the host reads their output."""
         self._jobs.append((activity, steps))
 
     def admit(self, activity):
-        """Gives a process to an activity whose request is complete, as soon as one waits."""
+        """Queues an activity whose request is complete. It gets the next free process."""
         self._waiting.append(activity)
         self._assign()
 
@@ -205,7 +205,7 @@ class Workspace:
                 return
             if activity.is_over or not activity.can_send():
                 continue
-            self._jobs.remove(job)  # to the end of the line
+            self._jobs.remove(job)  # to the end of the queue
             if next(steps, self) is not self and not activity.is_over:
                 self._jobs.append(job)
 
@@ -327,7 +327,7 @@ class Workspace:
         return spare
 
     def _on_no_spare(self, problem):
-        """No process was made. Whoever waits is told why; the next request tries again."""
+        """No process was made. The waiting activities are refused with the reason; the next request tries again."""
         self._forking.close()
         self._forking = None
         self._refuse_waiting(problem)

@@ -15,7 +15,7 @@ _WORDS = re.compile(r"[A-Za-z_]\w*")
 
 
 def find_named_tools(source, names, *, allow_modules=(), files=False):
-    """Returns those of the `names` of tools that the text of a script shows, in their order.
+    """Returns the tools among `names` that the text of a script names, in the order of `names`.
 
     Returns all of them for a script that the policy `strict` refuses, because it may find names at run time, and for a text
     that is not Python.

@@ -30,7 +30,7 @@ class WrapperCode:
 
 
 def _find_bound_names(walk):
-    """Returns the names that a text binds at its top level, as far as it shows them."""
+    """Returns the names that a text binds at its top level."""
     bindings = walk.module.bindings.items()
     names = {name for name, found in bindings if any(each.node.__class__ is not ast.ExceptHandler for each in found)}
     return names if walk.stars is ANYTHING else names.union(walk.stars)

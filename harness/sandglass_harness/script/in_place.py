@@ -88,7 +88,7 @@ _TOOL = {
 }
 
 
-def live():
+def run_request():
     """Receives the request and runs it. Returns the exit code."""
     begin()
     return script_process.run(script_process.receive(), _emitter, _preloaded, make_bridge)

@@ -13,7 +13,7 @@ from . import cell, cells, variables
 _session = None
 
 
-def live():
+def run_request():
     """Receives one request of the host, and serves it: a cell, or a look at the variables. Returns an exit code."""
     global _session
     if _session is None:

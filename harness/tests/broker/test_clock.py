@@ -33,7 +33,7 @@ class ClockTest(unittest.TestCase):
     def setUp(self):
         self.reached = []
         self.used = Used()
-        self.clock = self.make(self.used, pause=lambda _mean: 0.0)  # each call of advance() looks
+        self.clock = self.make(self.used, pause=lambda _mean: 0.0)  # each call of advance() samples
 
     def make(self, processor, **options):
         return Clock(100.0, 10, max_wait_sec=300, processor=processor, on_deadline=lambda: self.reached.append(True), **options)
@@ -121,29 +121,29 @@ class ClockTest(unittest.TestCase):
         self.assertTrue(self.clock.advance(110.4))
         self.assertEqual(self.reached, [True])
 
-    def test_it_looks_before_the_deadline_again_if_that_moves_and_at_the_kill(self):
-        looks = []
-        clock = self.make(self.used, pause=lambda _mean: 1.0, look=lambda: looks.append(now))
+    def test_it_samples_before_the_deadline_again_if_that_moves_and_at_the_kill(self):
+        samples = []
+        clock = self.make(self.used, pause=lambda _mean: 1.0, sample=lambda: samples.append(now))
         for now in (109.7, 109.8, 109.9):
             clock.advance(now)
-        self.assertEqual(looks, [109.8])
+        self.assertEqual(samples, [109.8])
         self.assertEqual(self.reached, [])
         clock.report(0, True, 109.9)
         clock.report(4, False, 113.9)
         for now in (113.7, 113.8, 113.9):
             clock.advance(now)
-        self.assertEqual((looks, clock.deadline), ([109.8, 113.8], 114))
+        self.assertEqual((samples, clock.deadline), ([109.8, 113.8], 114))
         now = 114.4
         self.assertTrue(clock.advance(now))
-        self.assertEqual(looks, [109.8, 113.8, 114.4])
+        self.assertEqual(samples, [109.8, 113.8, 114.4])
 
-    def test_it_looks_once_before_a_deadline_that_does_not_move(self):
-        looks = []
-        clock = Clock(100.0, 0.4, look=lambda: looks.append(now))
+    def test_it_samples_once_before_a_deadline_that_does_not_move(self):
+        samples = []
+        clock = Clock(100.0, 0.4, sample=lambda: samples.append(now))
         self.assertAlmostEqual(clock.due, 100.3)
         for now in (100.29, 100.35, 100.36, 100.69, 100.71):
             clock.advance(now)
-        self.assertEqual(looks, [100.35, 100.71])
+        self.assertEqual(samples, [100.35, 100.71])
 
 
 class HiddenProcessesTest(unittest.TestCase):

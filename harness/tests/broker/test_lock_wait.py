@@ -74,12 +74,12 @@ class LockWaitTest(unittest.TestCase):
     def test_a_wait_outlasts_the_alarm_only_if_the_alarm_came(self):
         process = Waiting(self, _OF_OWN.format("SIGALRM"))
         wait = lock_wait.LockWait(process)
-        wait.look()
+        wait.sample()
         self.assertTrue(wait.was_endless())
-        wait.look()
+        wait.sample()
         self.assertFalse(wait.outlasts_alarm())
         process.alarm()
-        wait.look()
+        wait.sample()
         self.assertTrue(wait.outlasts_alarm())
 
 

@@ -8,24 +8,24 @@ class LookTest(RunTestCase):
 
     def test_a_process_with_a_descriptor_is_not_polled(self):
         run = self.make()
-        run.look.soon()
-        self.assertIsNone(run.look.due)
-        self.assertFalse(run.look.finds_end(1e9))
+        run.end_poll.hasten()
+        self.assertIsNone(run.end_poll.due)
+        self.assertFalse(run.end_poll.finds_end(1e9))
 
     def test_every_20_ms_and_at_once_when_the_process_seems_to_end_then_less_and_less_often(self):
         run = self.make(pid_fd=None)
-        self.assertEqual(run.look.due, 100.02)
-        run.look.soon()
-        self.assertEqual(run.look.due, 0)
+        self.assertEqual(run.end_poll.due, 100.02)
+        run.end_poll.hasten()
+        self.assertEqual(run.end_poll.due, 0)
         run.spare.has_ended = lambda: False
         pauses, now = [], 200.0
         for _ in range(9):
-            self.assertFalse(run.look.finds_end(now))
-            pauses.append(round(run.look.due - now, 6))
-            now = run.look.due
+            self.assertFalse(run.end_poll.finds_end(now))
+            pauses.append(round(run.end_poll.due - now, 6))
+            now = run.end_poll.due
         self.assertEqual(pauses, [0.000313, 0.000625, 0.00125, 0.0025, 0.005, 0.01, 0.02, 0.02, 0.02])
         run.spare.has_ended = lambda: True
-        self.assertEqual([run.look.finds_end(now - 1), run.look.finds_end(now + 1)], [False, True])
+        self.assertEqual([run.end_poll.finds_end(now - 1), run.end_poll.finds_end(now + 1)], [False, True])
 
 
 class EndingTest(RunTestCase):

@@ -105,9 +105,9 @@ interface ReadyInstance {
   readonly clock: SignalClock
   readonly traffic: Traffic
   /** Receives the request and runs the script. Returns the exit code. */
-  readonly live: () => unknown
-  /** The same for a cell or a look at the variables of a session. */
-  readonly liveInSession: () => unknown
+  readonly runRequest: () => unknown
+  /** Receives and serves a request of a session: a cell, or a list of its variables. Returns the exit code. */
+  readonly runSessionRequest: () => unknown
 }
 
 async function makeReady(
@@ -138,10 +138,15 @@ async function makeReady(
   closeRealm(plan.modules)
   const prepared = JSON.parse(String(python['prepare']?.(JSON.stringify(plan.config)))) as ReadyInstance['ready']
   const checks = { ...prepared.checks, code_from_cache: isFromCache, libc, memory_bytes: memory.buffer.byteLength }
-  const [live, liveInSession] = [python['live'], session['live']]
+  const [runRequest, runSessionRequest] = [python['run_request'], session['run_request']]
   closeBridge()
   const parts = { FS, changes, budget, clock, traffic }
-  return { ready: { ...prepared, checks }, ...parts, live: () => live?.(), liveInSession: () => liveInSession?.() }
+  return {
+    ready: { ...prepared, checks },
+    ...parts,
+    runRequest: () => runRequest?.(),
+    runSessionRequest: () => runSessionRequest?.(),
+  }
 }
 
 /** Returns a function that wakes the watchdog or lets it sleep. */
@@ -211,8 +216,8 @@ interface Watched {
   readonly watch: (on: boolean) => void
 }
 
-function run(order: RunMessage, { clock, live }: ReadyInstance): void {
-  const { exitCode, fault } = runScript(order, clock, live)
+function run(order: RunMessage, { clock, runRequest }: ReadyInstance): void {
+  const { exitCode, fault } = runScript(order, clock, runRequest)
   send({ type: 'ended', exitCode, fault })
   // The end of these pipes tells the host that no more output follows.
   for (const fd of [FDS.frames, FDS.stdout, FDS.stderr]) closeSync(fd)
@@ -227,27 +232,27 @@ function hearInterrupts(shared: Int32Array): void {
   }).unref()
 }
 
-function serveTurn(order: TurnMessage, { clock, traffic, liveInSession }: ReadyInstance): void {
+function serveTurn(order: TurnMessage, { clock, traffic, runSessionRequest }: ReadyInstance): void {
   traffic.takeWritten()
-  const end = runScript(order, clock, liveInSession)
+  const end = runScript(order, clock, runSessionRequest)
   if (!traffic.dropRest()) exit(0)
   send({ type: 'ended', ...end, written: traffic.takeWritten() })
 }
 
-/** The end of a script: an exit code, or a fault of the interpreter. `lives` if it came back as it must. */
+/** The end of a script: an exit code, or a fault of the interpreter. `lives` tells that the call returned, so that the instance can serve again. */
 interface ScriptEnd {
   readonly exitCode: number | null
   readonly fault: string | null
   readonly lives: boolean
 }
 
-function runScript(order: RunMessage | TurnMessage, clock: SignalClock, live: () => unknown): ScriptEnd {
+function runScript(order: RunMessage | TurnMessage, clock: SignalClock, serve: () => unknown): ScriptEnd {
   clock.start(order, order.type === 'run' ? 0 : order.turn)
   let lives = false
   let exitCode: number | null = null
   let fault: string | null = null
   try {
-    exitCode = Number(live())
+    exitCode = Number(serve())
     lives = true
   } catch (error) {
     // os._exit throws as well; any other exception is a fault of the interpreter, for example a stack overflow.
