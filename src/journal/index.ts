@@ -9,15 +9,8 @@ export {
 export { Journal } from './journal.ts'
 export { jsonlStore } from './jsonl-store.ts'
 export { memoryStore } from './memory-store.ts'
-export {
-  type AttemptRecord,
-  type GenerationRecord,
-  recordOf,
-  type RunRecord,
-  type SandboxRecord,
-  type StepRecord,
-  type ToolCallRecord,
-} from './record.ts'
+export type { AttemptRecord, GenerationRecord, RunRecord, SandboxRecord, StepRecord, ToolCallRecord } from './record.ts'
+export { recordOf } from './record-of.ts'
 export { isSound } from './sound-events.ts'
 export { checkRunId, newRunId } from './run-id.ts'
 export { sqliteStore } from './sqlite-store.ts'

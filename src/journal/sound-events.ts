@@ -20,7 +20,7 @@ const orAbsent =
   (check: Check): Check =>
   (value) =>
     value === undefined || check(value)
-const shaped =
+const hasShape =
   (shape: Shape): Check =>
   (value) =>
     typeof value === 'object' && value !== null && holds(value, shape)
@@ -33,9 +33,9 @@ const textsByName: Check = (value) =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && Object.values(value).every(text)
 
 const PLACE = { step: orNull(number), attempt: number }
-const violation = shaped({ code: text, line: number, column: number, message: text, hint: text })
+const violation = hasShape({ code: text, line: number, column: number, message: text, hint: text })
 const isolation = { engine: text, level: text, python: text, limits_enforced: listOf(text), network: text }
-const sandbox = shaped({ id: text, use: number, ...isolation })
+const sandbox = hasShape({ id: text, use: number, ...isolation })
 
 const SHAPES: Shapes = {
   run_started: {
@@ -48,7 +48,7 @@ const SHAPES: Shapes = {
     tools_digest: orNull(text),
     max_retries: number,
     max_steps: orNull(number),
-    budget: shaped({
+    budget: hasShape({
       tokens: orNull(number),
       tool_calls: orNull(number),
       wall_ms: orNull(number),
@@ -78,8 +78,8 @@ const SHAPES: Shapes = {
     script: text,
     sha256: orNull(text),
     dependencies: listOf(text),
-    tools: listOf(shaped({ name: text, effect: orNull(text) })),
-    sandbox: shaped(isolation),
+    tools: listOf(hasShape({ name: text, effect: orNull(text) })),
+    sandbox: hasShape(isolation),
     problem: orNull(text),
   },
   proposal_decided: {
@@ -102,7 +102,7 @@ const SHAPES: Shapes = {
     ms: number,
     result_json: orNull(text),
     result_chars: number,
-    error: orNull(shaped({ code: text, message: text })),
+    error: orNull(hasShape({ code: text, message: text })),
   },
   approval_requested: { ...PLACE, approval_id: text, key: text, name: text, effect: orNull(text), args: any },
   approval_decided: {
@@ -129,13 +129,13 @@ const SHAPES: Shapes = {
     final_data: any,
     stdout: text,
     stderr: text,
-    warnings: listOf(shaped({ code: text, message: text })),
-    files: orAbsent(listOf(shaped({ path: text, size: number, sha256: orNull(text) }))),
-    cell: orAbsent(shaped({ number, state: text })),
+    warnings: listOf(hasShape({ code: text, message: text })),
+    files: orAbsent(listOf(hasShape({ path: text, size: number, sha256: orNull(text) }))),
+    cell: orAbsent(hasShape({ number, state: text })),
     tool_calls: number,
     duration_ms: number,
     sandbox,
-    ending: shaped({ cause: text, exit_code: orNull(number), signal: orNull(text) }),
+    ending: hasShape({ cause: text, exit_code: orNull(number), signal: orNull(text) }),
   },
   attempt_ended: { ...PLACE, status: text, error: orNull(text), repetition: orNull(text), duration_ms: number },
   stagnation_found: { ...PLACE, repetition: text },

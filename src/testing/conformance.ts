@@ -17,6 +17,7 @@ import { outputTests } from './conformance/output.ts'
 import { pythonToolTests } from './conformance/python-tools.ts'
 import { reuseTests } from './conformance/reuse.ts'
 import { runTests } from './conformance/runs.ts'
+import { toolTimeTests } from './conformance/tool-time.ts'
 import { toolTests } from './conformance/tools.ts'
 import { valueTests } from './conformance/values.ts'
 import { sessionTests } from './conformance/sessions.ts'
@@ -94,6 +95,7 @@ const PARTS: readonly (readonly [string, (at: Fixture) => void])[] = [
   ['values', valueTests],
   ['output', outputTests],
   ['tools', toolTests],
+  ['tool time', toolTimeTests],
   ['approvals', approvalTests],
   ['Python tools', pythonToolTests],
   ['checks', checkTests],

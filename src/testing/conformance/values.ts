@@ -101,9 +101,9 @@ export function valueTests(at: Fixture): void {
 
   at.test('values nest up to 200 levels', ['harness', 'webassembly'], () =>
     at.withAny(async (peer) => {
-      const nested = (levels: number): string => `v = 1\nfor _ in range(${levels}): v = [v]\nemit_result(v)`
-      assert.equal(JSON.stringify((await peer.run(nested(200))).result), `${'['.repeat(200)}1${']'.repeat(200)}`)
-      assert.match(String((await peer.run(nested(201))).events[0]?.['message']), /nested deeper than 200 levels$/)
+      const makeNested = (levels: number): string => `v = 1\nfor _ in range(${levels}): v = [v]\nemit_result(v)`
+      assert.equal(JSON.stringify((await peer.run(makeNested(200))).result), `${'['.repeat(200)}1${']'.repeat(200)}`)
+      assert.match(String((await peer.run(makeNested(201))).events[0]?.['message']), /nested deeper than 200 levels$/)
     }),
   )
 
