@@ -20,9 +20,9 @@ export function agentTool(runner: ScriptRunner, given: AsToolOptions = {}): RunP
   checkAsToolOptions(given)
   const { name, instructions, maxStubChars, maxAnswerChars, maxAnswerFileBytes, onFiles, session, ...options } = given
   const { files, review, ...rest } = options
-  const place = session === undefined ? undefined : runner.sessions.placeOf(session)
-  const workspace = place?.workspace ?? rest.workspace
-  const run = withApproval({ ...place?.defaults, ...rest, ...(workspace === undefined ? {} : { workspace }) })
+  const settings = session === undefined ? undefined : runner.sessions.settingsOf(session)
+  const workspace = settings?.workspace ?? rest.workspace
+  const run = withApproval({ ...settings?.defaults, ...rest, ...(workspace === undefined ? {} : { workspace }) })
   const runs = new ReviewedRuns(runner, review, session)
   const set = run.tools === undefined ? undefined : prepareTools(run.tools)
   if (workspace === undefined) checkFiles(files, { rereadable: true })
@@ -50,18 +50,18 @@ export function agentTool(runner: ScriptRunner, given: AsToolOptions = {}): RunP
     packages: packagesFor(runner, run, workspace),
     scriptPackages: workspace === undefined ? runner.dependencies.scriptPackages : '',
     files: filesText(Object.keys(files ?? {}), run.collect ?? []),
-    undoesErrors: place?.onError === 'rollback',
+    undoesErrors: settings?.onError === 'rollback',
     lasts: session !== undefined ? 'variables' : workspace !== undefined ? 'files' : 'nothing',
   })
 }
 
 /** The packages that the description names. Their versions are known when they are installed: at the first call. */
 function packagesFor(runner: ScriptRunner, run: RunOptions, workspace: Workspace | undefined): NamedPackage[] {
-  const unversioned = (text: string): NamedPackage => ({ name: text, version: '' })
+  const toNamedPackage = (text: string): NamedPackage => ({ name: text, version: '' })
   const ofTools = run.tools === undefined ? [] : dependenciesOf(run.tools)
   const own = workspace === undefined ? undefined : runner.workspaces.environmentOf(workspace)
   const present = own === undefined ? runner.packages : packagesOf(own)
-  return [...(run.dependencies?.map(unversioned) ?? present), ...ofTools.map(unversioned)]
+  return [...(run.dependencies?.map(toNamedPackage) ?? present), ...ofTools.map(toNamedPackage)]
 }
 
 /** The options of the runs of a tool, with `toolApproval` in their tools. */

@@ -29,7 +29,7 @@ export interface DependencyRequest {
   /** Packages that a model named. They are added to those of the host, and trusted as little as those that a script names. */
   readonly untrusted?: readonly string[] | undefined
   readonly tools?: ToolsInput | undefined
-  /** The script, whose own wishes count as far as `environments.fromScript` admits. */
+  /** The script. `environments.fromScript` says whether the packages that it names count. */
   readonly script?: string | undefined
   readonly signal?: AbortSignal | undefined
   readonly onProgress?: ((progress: InstallProgress) => void) | undefined
@@ -129,7 +129,7 @@ export class Dependencies {
   }
 
   /**
-   * The same, without the requirements that cannot be installed: a package that fails does not hide the success of others.
+   * Installs the requirements that can be installed: a package that fails does not hide the success of others.
    * @throws SandglassError as {@link prepare} does, when the machinery fails or packages contradict each other.
    */
   async preparePartly(

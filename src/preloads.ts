@@ -10,7 +10,7 @@ const PERIOD = 20
 /** The maximum number of modules of an environment, and of sets of them, that are not tried again. */
 const MAX_REFUSED = 1000
 
-/** The recent runs of an environment, and what they showed. */
+/** The recent runs of an environment, and the modules that they used. */
 interface Habit {
   runs: number
   /** The modules that each of the last runs used. */
@@ -75,8 +75,8 @@ export class Preloads {
   }
 
   /**
-   * The modules that it loaded. What is loaded ahead is not loaded again: there a line of the script tells whether it was used. No
-   * line imports the hidden ones, so these stay.
+   * The modules that a run used. One that was loaded ahead is not in `imported`; it counts if a line of the script imports it. No line
+   * imports the hidden ones, so these always count.
    */
   #usedBy({ script, imported }: FinishedRun, environment: Environment, { hidden }: Habit): readonly string[] {
     const known = new Set(environment.modules)

@@ -32,7 +32,7 @@ import type { ResourceLimits, SandboxEngine, SandboxReport } from './sandbox/ind
 import { limitsOfRun } from './run-spec.ts'
 import { packagesOf, type PreparedPackages, type PrepareOptions, ScriptRunner } from './script-runner.ts'
 import { definedOf, type NamedPackage } from './support/index.ts'
-import { type SessionHost, SessionPlace, TaskHost, WorkspaceHost } from './task-host.ts'
+import { type SessionHost, TaskHost, TaskSession, WorkspaceHost } from './task-host.ts'
 import { prepareTools, type RunPythonTool } from './tools/index.ts'
 
 /** Runs Python that a language model wrote. Made by {@link createSandglass}. */
@@ -249,14 +249,14 @@ function planTask<T>(runner: ScriptRunner, task: string, given: SolveOptions<T>)
   // It belongs to the trace of this call, also if it begins later.
   const { traceId } = jobWith(undefined, rest.traceId)
   if (session) {
-    const place = new SessionPlace(runner, { ...given, limits })
+    const session = new TaskSession(runner, { ...given, limits })
     return {
       use: () => (workspace === undefined ? undefined : runner.workspaces.use(workspace)),
       job: async () => {
-        const { host, environment } = await place.open(onError)
+        const { host, environment } = await session.open(onError)
         return jobWith(environment, traceId, host)
       },
-      close: () => place.close(),
+      close: () => session.close(),
     }
   }
   if (workspace !== undefined) {

@@ -148,7 +148,7 @@ export class ScriptRunner {
     return sandbox
   }
 
-  /** Ends the work beside the runs. */
+  /** Ends everything: waiting approvals, sandboxes, workspaces and installations. */
   async close(options?: { readonly graceMs?: number }): Promise<void> {
     this.#closed.abort()
     this.approvals.cancelWaiting()
@@ -157,7 +157,7 @@ export class ScriptRunner {
     this.dependencies.environments.close()
   }
 
-  /** Has byte code made for an environment, once. Runs need not wait for it. */
+  /** Starts to make byte code for an environment, once. Runs do not wait for it. */
   #finish(prepared: PreparedEnvironment): Promise<void> {
     const { limits } = specOf(this.options, undefined, prepared)
     return this.#finisher.finish(prepared.environment, limits)
@@ -176,7 +176,7 @@ export class ScriptRunner {
     return environment
   }
 
-  /** Gives back environments that no sandbox uses: a cache could not keep its limit otherwise. */
+  /** Releases environments that no sandbox uses, so that the cache can keep its limit. */
   #releaseEnvironments(): void {
     const isUsed = (path: string): boolean =>
       this.sandboxes.pool.hasUsers(({ packages }) => packages === path) || this.workspaces.hasUsers(path)

@@ -65,9 +65,9 @@ export class Sessions {
    * The workspace of a session, and the defaults of its cells.
    * @throws SandglassError `invalid_request` for one of another Sandglass; the reason why it has ended.
    */
-  placeOf(session: Session): SessionPlace {
+  settingsOf(session: Session): SessionSettings {
     if (!(session instanceof WorkspaceSession) || !session.isOf(this.#runner)) throw notOurs()
-    return session.place()
+    return session.settings()
   }
 
   /**
@@ -83,7 +83,7 @@ export class Sessions {
     workspace: Workspace,
     { checkpoints = 'auto', onError, signal }: WorkspaceSessionOptions,
   ): Promise<HeldSession> {
-    const { activities, memoryBytes, noCheckpoints } = this.#workspaces.placeOf(workspace)
+    const { activities, memoryBytes, noCheckpoints } = this.#workspaces.sessionSupportOf(workspace)
     if (onError === 'rollback' && noCheckpoints !== undefined) throw noCheckpoints(ROLLBACK)
     const keepsThem = checkpoints === 'auto' && noCheckpoints === undefined
     return HeldSession.open(activities, { checkpoints: keepsThem, noCheckpoints, memoryBytes, signal })
@@ -91,7 +91,7 @@ export class Sessions {
 }
 
 /** The workspace of a session, and the defaults of its cells. */
-export interface SessionPlace {
+export interface SessionSettings {
   readonly workspace: Workspace
   readonly defaults: Pick<CellOptions, 'tools' | 'toolLimits'>
   readonly onError: 'keep' | 'rollback'
@@ -140,7 +140,7 @@ class WorkspaceSession implements Session {
   }
 
   /** @throws SandglassError `session_closed`, `session_lost` */
-  place(): SessionPlace {
+  settings(): SessionSettings {
     if (this.#held.endedBy !== undefined) throw this.#held.endedBy
     const { onError = 'keep' } = this.#defaults
     return { workspace: this.#workspace, defaults: definedOf(this.#defaults, ['tools', 'toolLimits']), onError }
@@ -204,12 +204,12 @@ class WorkspaceSession implements Session {
     const { ended, missing, checkpoint: state } = await this.#held.restore(id)
     if (files && stored !== null) await this.#workspace.restore(stored)
     const redactor = this.#redactor()
-    const redacted = (texts: readonly string[]): string[] => texts.map((text) => redactor.text(text))
+    const redactAll = (texts: readonly string[]): string[] => texts.map((text) => redactor.text(text))
     const kept = files ? SHARED_STAYS : FILES_STAY
     return {
-      ended: redacted(ended),
-      missing: [...redacted(missing), kept],
-      checkpoint: { ...state, lacks: redacted(state.lacks) },
+      ended: redactAll(ended),
+      missing: [...redactAll(missing), kept],
+      checkpoint: { ...state, lacks: redactAll(state.lacks) },
     }
   }
 
@@ -239,7 +239,7 @@ class WorkspaceSession implements Session {
     return names.map((name) => redactor.text(name))
   }
 
-  /** For one answer: to make one for each of its up to 800 texts would hold the host up. */
+  /** One for a whole answer: one for each of its up to 800 texts would block the event loop. */
   #redactor(): Redactor {
     return new Redactor(...this.#hidden)
   }

@@ -206,7 +206,7 @@ export class SessionHost extends WorkspaceHost {
 }
 
 /** The session of a task: in the workspace that it was given, or in one of its own. */
-export class SessionPlace {
+export class TaskSession {
   readonly #runner: ScriptRunner
   readonly #given: SessionNeeds
   #own: Workspace | undefined

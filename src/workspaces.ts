@@ -93,7 +93,7 @@ export class Workspaces {
    * The place of the sessions of a workspace. `noCheckpoints` makes the error of what needs them, where the engine has cells alone.
    * @throws SandglassError `workspace_closed`, `invalid_request`; `activity_unavailable` where the engine has no sessions.
    */
-  placeOf(workspace: Workspace): {
+  sessionSupportOf(workspace: Workspace): {
     readonly activities: ActivityWorkspace
     readonly memoryBytes: number
     readonly noCheckpoints: ((what: string) => SandglassError) | undefined

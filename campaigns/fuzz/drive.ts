@@ -58,13 +58,13 @@ export async function drive(options: DriveOptions): Promise<DriveReport> {
   let cases = 0
   let heldAtQuarter: number | undefined
   let latest: { number: number; made: FuzzCase } | undefined
-  const onStray = (error: unknown): void => {
+  const onUncaught = (error: unknown): void => {
     const { number = 0, made } = latest ?? {}
     findings.push(recordFinding(seed, side, number, made?.pieces ?? [], ['nobody caught', error]))
   }
   using watchdog = watch(seed, side, caseMs)
-  process.on('uncaughtException', onStray)
-  process.on('unhandledRejection', onStray)
+  process.on('uncaughtException', onUncaught)
+  process.on('unhandledRejection', onUncaught)
   try {
     const one = async (number: number): Promise<void> => {
       watchdog.begin(number)
@@ -93,8 +93,8 @@ export async function drive(options: DriveOptions): Promise<DriveReport> {
     }
     await breathe()
   } finally {
-    process.off('uncaughtException', onStray)
-    process.off('unhandledRejection', onStray)
+    process.off('uncaughtException', onUncaught)
+    process.off('unhandledRejection', onUncaught)
   }
   const heldAtEnd = await held()
   const seconds = (performance.now() - started) / 1000

@@ -68,7 +68,7 @@ class StoredArtifacts implements ArtifactService {
       ...(signal === undefined ? {} : { signal }),
     })
     const mimeType = given ?? (await mimeTypeOf(name))
-    const saved = await this.#change(name, key, signal, (present) => appended(present, mimeType, blob))
+    const saved = await this.#change(name, key, signal, (present) => appendVersion(present, mimeType, blob))
     await this.#assertKept(blob)
     return saved
   }
@@ -233,7 +233,7 @@ class StoredArtifacts implements ArtifactService {
   }
 }
 
-function appended(
+function appendVersion(
   present: Versions,
   mimeType: string,
   { sha256, size }: StoredBlob,

@@ -75,7 +75,7 @@ export async function agent(given: Given, context: Context): Promise<number> {
     await using executor = await executorFor(options, { workspaceDir: place.files, onEvent, onPending })
     approver.sandglass = executor
     const codeAgent = await createCodeAgent({
-      model: counted(model.call, figures, () => (doing = 'asking the model')),
+      model: countCalls(model.call, figures, () => (doing = 'asking the model')),
       ...(tools === undefined ? {} : { tools }),
       executor,
       checkpointer: await openThread(place),
@@ -131,7 +131,7 @@ async function converse(
 }
 
 /** The same model, with its calls counted. */
-function counted(call: LLMCaller, figures: Figures, onCall: () => void): LLMCaller {
+function countCalls(call: LLMCaller, figures: Figures, onCall: () => void): LLMCaller {
   return async (prompt, context) => {
     onCall()
     const result = await call(prompt, context)

@@ -74,13 +74,13 @@ async function answer(
       return { ...about, name: given, checkpoint: { grade, lacks } }
     }
     case 'restore': {
-      const { ended, missing, checkpoint } = await session.restore(branch, needed(name, command))
+      const { ended, missing, checkpoint } = await session.restore(branch, requireName(name, command))
       return { ...about, name, ended, missing, checkpoint }
     }
     case 'branch':
       return { ...about, name: await session.fork(branch, name) }
     case 'drop':
-      await session.drop(needed(name, command))
+      await session.drop(requireName(name, command))
       return { ...about, name }
     case 'variables':
       return { ...about, variables: await session.branch(branch).variables() }
@@ -162,7 +162,7 @@ function textOf(value: Json, key: string): string | undefined {
   throw wrong(`${key}: it is not a string`)
 }
 
-function needed(name: string | undefined, command: string): string {
+function requireName(name: string | undefined, command: string): string {
   if (name === undefined) throw wrong(`${command} needs "name"`)
   return name
 }

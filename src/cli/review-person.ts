@@ -166,7 +166,7 @@ export function proposalText(proposal: Proposal, coloured: boolean): string {
     '',
     paint(BOLD, `Proposal, ${place}`),
     ...linesOf(plan, MAX_PLAN_LINES),
-    ...numbered(proposal.script, paint),
+    ...numberLines(proposal.script, paint),
     `  ${paint(DIM, 'SHA-256  ')} ${proposal.sha256}`,
     ...facts.map(([name = '', text]) => `  ${paint(DIM, name.padEnd(9))} ${text}`),
     ...(diff === null ? [] : changesText(diff, paint)),
@@ -182,7 +182,7 @@ function linesOf(text: string, max: number): string[] {
 }
 
 /** All lines of the script, however many: a person decides only about lines that are shown. */
-function numbered(script: string, paint: (code: number, text: string) => string): string[] {
+function numberLines(script: string, paint: (code: number, text: string) => string): string[] {
   const lines = pythonWords(script.split(/\r\n?|\n/))
   const width = String(lines.length).length
   return lines.flatMap((words, index) =>

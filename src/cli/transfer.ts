@@ -17,7 +17,7 @@ export class Transfer {
 
   /** @param isShown false where nothing will be shown, so nothing is counted. */
   constructor(files: FilesInput, isShown: boolean) {
-    this.files = isShown ? this.#counted(files) : files
+    this.files = isShown ? this.#countBytes(files) : files
   }
 
   /** The words for a person while files have been sent for longer than {@link LONG_MS}; undefined otherwise. */
@@ -27,7 +27,7 @@ export class Transfer {
     return `sending files, ${(this.#sent / 1e6).toFixed(1)} of ${(this.#total / 1e6).toFixed(1)} MB`
   }
 
-  #counted(files: FilesInput): FilesInput {
+  #countBytes(files: FilesInput): FilesInput {
     const entries = Object.entries(files).map(([path, file]): [string, FilesInput[string]] => {
       if (typeof file !== 'object' || !('path' in file)) return [path, file]
       const { size } = statSync(file.path)

@@ -28,7 +28,7 @@ export function reword(error: unknown, as: 'keys' | 'flags'): unknown {
   return message === error.message ? error : new SandglassError(error.code, message, { cause: error })
 }
 
-/** The same for a text. */
+/** Replaces the library's names in a text as {@link reword} does. */
 export function rewordText(text: string, as: 'keys' | 'flags'): string {
   const names = as === 'keys' ? KEYS : FLAGS
   return readable(

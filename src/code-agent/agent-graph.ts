@@ -171,7 +171,7 @@ class AgentNodes {
     return { draft: null, proposal: { ...proposal, libraries, afterUncertainRun }, last: script }
   }
 
-  /** Waits for the decision. The one that was recorded first counts, whoever else decides. */
+  /** Waits for the decision. The one that was recorded first counts. */
   async review({ proposal, records }: AgentValues, config: LangGraphRunnableConfig): Promise<Update> {
     if (proposal === null) return {}
     const thread = threadOf(config)
@@ -184,7 +184,7 @@ class AgentNodes {
         inForce = await this.#claims.decide<Decision>(thread, proposal.id, claim, answer)
       } catch (error) {
         if (typeof this.#parts.review === 'function') throw error
-        // LangGraph gives a node that failed the same answer at its next try, whoever answers then.
+        // LangGraph repeats the same answer when it tries a failed node again, even if another one was given since.
         return { proposal: { ...proposal, problem: `the last answer was not recorded: ${messageOf(error)}` } }
       }
       if (inForce.claim !== claim) throw decidedBefore(inForce)

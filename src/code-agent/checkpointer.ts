@@ -36,7 +36,7 @@ export function withTypedErrors<T extends Checkpointer>(checkpointer: T): T {
           try {
             return await call(...args)
           } catch (error) {
-            throw failed(error)
+            throw checkpointerError(error)
           }
         }
       return call
@@ -44,7 +44,7 @@ export function withTypedErrors<T extends Checkpointer>(checkpointer: T): T {
   })
 }
 
-function failed(error: unknown): SandglassError {
+function checkpointerError(error: unknown): SandglassError {
   if (error instanceof SandglassError) return error
   const message = `the checkpointer failed: ${messageOf(error)}. Nothing is run without a record: call resume() when it works again`
   return new SandglassError('checkpointer_failed', message, { cause: error })

@@ -24,9 +24,9 @@ const NAMESPACE = 'sandglass'
 const CHANNEL = 'claim'
 
 /**
- * Records of a thread of which the first one stays, whoever else writes: which decision counts, and who runs a script. LangGraph has no
- * lock and no comparison, but its checkpointers keep the first write of a task, and ignore later ones. A value that is read
- * afterwards is thus the same in every process.
+ * Records of a thread that keep their first value, whichever process writes later: the decision that counts, and the process that runs a script. LangGraph has no
+ * lock and no comparison, but its checkpointers keep the first write of a task, and ignore later ones. So every
+ * process reads the same value afterwards.
  */
 export class Claims {
   readonly #checkpointer: Checkpointer

@@ -29,9 +29,9 @@ export function parseReply(reply: string): AgentReply {
 /** The Python in `<execution-code>`; null if there is none, or if it is unclear ({@link parseReply} says why). */
 export function getExecutionCodeContent(reply: string): string | null {
   if (problemOf(reply) !== undefined) return null
-  const content = between(reply, CODE, 'lastIndexOf')
+  const content = findBetween(reply, CODE, 'lastIndexOf')
   if (content === undefined) return null
-  const code = unwrapped(content)
+  const code = unwrap(content)
   return code.trim() === '' ? null : code
 }
 
@@ -40,10 +40,10 @@ export function getExecutionCodeContent(reply: string): string | null {
  * model wrote them: executors refuse what is not a requirement.
  */
 export function getLibrariesContent(reply: string): readonly string[] {
-  const content = between(outsideOfCode(reply), LIBRARIES, 'indexOf')
+  const content = findBetween(outsideOfCode(reply), LIBRARIES, 'indexOf')
   if (content === undefined || content.length > MAX_LIBRARIES_CHARS) return []
   const libraries: string[] = []
-  for (const part of splitOutsideBrackets(unescaped(unwrapped(content)))) {
+  for (const part of splitOutsideBrackets(decodeEntities(unwrap(content)))) {
     const text = part.trim()
     if (text === '') continue
     // A comma also separates the bounds of one version.
@@ -81,7 +81,7 @@ function problemOf(reply: string): string | undefined {
   const around = outsideOfCode(reply)
   const ofLibraries = problemOfTag(around, LIBRARIES, around.indexOf(`</${LIBRARIES}>`))
   if (ofLibraries !== undefined) return ofLibraries
-  return (between(around, LIBRARIES, 'indexOf')?.length ?? 0) > MAX_LIBRARIES_CHARS
+  return (findBetween(around, LIBRARIES, 'indexOf')?.length ?? 0) > MAX_LIBRARIES_CHARS
     ? `Your reply names more packages in <${LIBRARIES}> than can be installed. Nothing was run. Name only those that the script imports.`
     : undefined
 }
@@ -108,7 +108,7 @@ function outsideOfCode(reply: string): string {
 }
 
 /** The text between the first opening tag and the first or last closing tag; undefined without both. */
-function between(reply: string, tag: string, closing: 'indexOf' | 'lastIndexOf'): string | undefined {
+function findBetween(reply: string, tag: string, closing: 'indexOf' | 'lastIndexOf'): string | undefined {
   const open = reply.indexOf(`<${tag}>`)
   if (open === -1) return undefined
   const from = open + tag.length + 2
@@ -117,7 +117,7 @@ function between(reply: string, tag: string, closing: 'indexOf' | 'lastIndexOf')
 }
 
 /** The content of one CDATA section or of one code fence that encloses everything; else the text as it is. */
-function unwrapped(content: string): string {
+function unwrap(content: string): string {
   const text = content.trim()
   if (text.startsWith(CDATA.open) && text.endsWith(CDATA.close))
     return text.slice(CDATA.open.length, -CDATA.close.length)
@@ -129,6 +129,6 @@ function unwrapped(content: string): string {
 }
 
 /** Decodes the entities with which XML writes version bounds. */
-function unescaped(text: string): string {
+function decodeEntities(text: string): string {
   return text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
 }

@@ -34,10 +34,10 @@ export class ToolResponses {
    * @throws TypeError for a value that is not a tool.
    */
   wrap(tools: ToolsInput): ToolsInput {
-    return mapTools(tools, (tool) => (isPythonTool(tool) || tool.output !== undefined ? tool : this.#marking(tool)))
+    return mapTools(tools, (tool) => (isPythonTool(tool) || tool.output !== undefined ? tool : this.#markTool(tool)))
   }
 
-  #marking(tool: Tool): Tool {
+  #markTool(tool: Tool): Tool {
     return Object.freeze({
       ...tool,
       description: `${tool.description}\n\n${NOTE}`.trim(),

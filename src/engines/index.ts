@@ -11,13 +11,13 @@ export interface EngineRow {
   readonly machines: string
   /** The source of the Python of its sandboxes, for docs. */
   readonly python: string
-  /** `yes` or `no` to workspaces, or the condition, for docs. */
+  /** `yes`, `no`, or the condition on which it has workspaces, for docs. */
   readonly workspaces: string
-  /** The same for programs in workspaces. */
+  /** `yes`, `no`, or the condition on which workspaces have programs, for docs. */
   readonly programs: string
-  /** The same for sessions in workspaces. */
+  /** `yes`, `no`, or the condition on which workspaces have sessions, for docs. */
   readonly sessions: string
-  /** The same for checkpoints of sessions, and so rollbacks and branches. */
+  /** `yes`, `no`, or the condition on which sessions have checkpoints, rollbacks and branches, for docs. */
   readonly checkpoints: string
   /** Its page and the page of its limitations, below `docs/`. */
   readonly pages: readonly string[]

@@ -5,7 +5,7 @@ import { join, relative, sep } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { SandglassError } from '../errors/index.ts'
 
-/** The content of an environment, as far as it is recorded. */
+/** The recorded part of the content of an environment. */
 export interface Content {
   readonly modules: readonly string[]
   readonly bytes: number

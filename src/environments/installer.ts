@@ -23,7 +23,7 @@ export interface InstallPlan {
   readonly excludeNewer: string | undefined
   readonly pyodidePackages?: string | undefined
   readonly offline: boolean
-  /** Asks the index again even for what it said a moment ago. */
+  /** Asks the index again instead of using its cached answers. */
   readonly isUpdate?: boolean
   readonly signal: AbortSignal
   /** Descriptors of locks that uv holds as well: they last until it has ended, even if this process is killed. */
@@ -61,7 +61,7 @@ const LINKS = 'pyodide.html'
  */
 export async function lockRequirements(plan: InstallPlan, work: WorkDirectory): Promise<Lock> {
   const output = join(work.path, 'pylock.toml')
-  // At once: what is started after this call is to find uv at work.
+  // Synchronous, so that uv runs already when the caller starts other work.
   writeFileSync(join(work.path, 'requirements.in'), plan.requirements.map((one) => `${one}\n`).join(''))
   const links = plan.pyodidePackages === undefined ? undefined : pyodideLinks(plan.pyodidePackages, plan.target)
   if (links !== undefined) writeFileSync(join(work.path, LINKS), links)

@@ -48,7 +48,7 @@ function explainPip(script: string, declarer: Declarer): string | undefined {
   return PIP_INSTALL.test(script.slice(0, MAX_READ)) ? explainNoPip(declarer) : undefined
 }
 
-/** The same for a script that continues after it called pip; undefined if it calls none. */
+/** The warning for a script that called pip and went on; undefined if it does not call pip. */
 export function warnOfPip(script: string, declarer: Declarer = 'program'): string | undefined {
   return PIP_COMMAND.test(script.slice(0, MAX_READ).replaceAll(COMMENT, '')) ? explainNoPip(declarer) : undefined
 }
@@ -58,7 +58,7 @@ function explainNoPip(declarer: Declarer): string {
 }
 
 /**
- * Requirements for the modules that a script imports at the top level of a line, as far as a well-known package brings them.
+ * Requirements for the modules that a script imports at the top level of a line, if a well-known package has them.
  * @param named names of packages that are declared already.
  */
 export function requirementsOfImports(script: string, named: ReadonlySet<string>): readonly Requirement[] {

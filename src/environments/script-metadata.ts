@@ -1,6 +1,6 @@
 import { messageOf, SandglassError } from '../errors/index.ts'
 
-/** The block `# /// script` of a script (PEP 723), as far as it matters here. */
+/** The block `# /// script` of a script (PEP 723): the fields that are used. */
 export interface ScriptMetadata {
   /** As written; undefined without one. */
   readonly requiresPython: string | undefined

@@ -1,6 +1,6 @@
 import type { Sandbox } from '../sandbox/index.ts'
 
-/** The Python of a sandbox, as far as wheels are chosen by it. */
+/** The properties of a sandbox's Python that decide which wheels fit. */
 export interface PythonTarget {
   /** For example `3.12.4`. */
   readonly python: string

@@ -7,12 +7,12 @@ const LOST = { state: 'lost', checkpoint: UNKNOWN, missing: [], ended: [] } as c
 /** The end of a cell. Without a report of its sandbox, the state is lost. */
 export function cellEndOf({ value, done, redactor }: RunTranscript): CellEnd {
   const { state, checkpoint, missing, ended } = done?.cell ?? LOST
-  const redacted = (texts: readonly string[]): string[] => texts.map((text) => redactor.text(text))
+  const redactAll = (texts: readonly string[]): string[] => texts.map((text) => redactor.text(text))
   return {
     value: value ?? null,
     state,
-    checkpoint: { grade: checkpoint.grade, lacks: redacted(checkpoint.lacks) },
-    missing: redacted(missing),
-    ended: redacted(ended),
+    checkpoint: { grade: checkpoint.grade, lacks: redactAll(checkpoint.lacks) },
+    missing: redactAll(missing),
+    ended: redactAll(ended),
   }
 }

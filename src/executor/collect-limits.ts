@@ -27,7 +27,7 @@ export function checkCollectLimits(given: unknown): CollectCaps {
   return caps
 }
 
-/** The same for the sandbox. */
+/** Names the caps as the protocol does. */
 export function onWire({ files, fileBytes, totalBytes }: CollectCaps): CollectLimitsOnWire {
   return { max_files: files, max_file_bytes: fileBytes, max_total_bytes: totalBytes }
 }

@@ -28,7 +28,7 @@ const BACKSTOP_MS = 5000
 const KILL_MS = 300
 /** Time for a harness to confirm a cancellation, and for a closed pipe to show in both directions. */
 const GRACE_MS = 2000
-/** The same for a cell, which the harness rolls back: it waits for the copy, ends what the cell started, and lets the copy take over. */
+/** Time for a harness to confirm the cancellation of a cell: it waits for the copy, ends what the cell started, and the copy takes over. */
 const CELL_GRACE_MS = 5000
 /** Time in which frames may still be on their way to a harness that has ended the run. */
 const DRAIN_MS = 1000

@@ -21,9 +21,9 @@ export interface ScriptExecutorOptions {
    * run.
    */
   readonly onIntermediate?: (event: EventOf<'intermediate'>) => unknown
-  /** The same for each log. */
+  /** Called and awaited for each log, as `onIntermediate` is. */
   readonly onLog?: (event: EventOf<'log'>) => unknown
-  /** The same for each event but the final `result`, which the call itself returns; called before the other two. */
+  /** Called and awaited for each event except the final `result`, which the call returns; before the other two callbacks. */
   readonly onEvent?: (event: RunEvent) => unknown
   /** Called once with the modules that a run loaded, in sandboxes with packages. The script can make them up. */
   readonly onImports?: (modules: readonly string[]) => void

@@ -53,18 +53,18 @@ async function* piecesOf(file: FileHandle, path: string, field: string): AsyncGe
     const { bytesRead } = await file.read(buffer)
     read += bytesRead
     // Another program may append as fast as this one reads.
-    if (read > most) throw changed(path, field)
+    if (read > most) throw changedError(path, field)
     if (bytesRead === 0) break
     yield buffer.subarray(0, bytesRead)
   }
   const after = await file.stat({ bigint: true })
-  if (after.size !== before.size || after.mtimeNs !== before.mtimeNs) throw changed(path, field)
+  if (after.size !== before.size || after.mtimeNs !== before.mtimeNs) throw changedError(path, field)
 }
 
 function notRegular(path: string, field: string): SandglassError {
   return invalid(field, `${formatValue(path)} is not a regular file`)
 }
 
-function changed(path: string, field: string): SandglassError {
+function changedError(path: string, field: string): SandglassError {
   return invalid(field, `${formatValue(path)} changed while it was read; give a copy that stays as it is`)
 }

@@ -48,7 +48,7 @@ export interface CellTurn {
   readonly onError: 'keep' | 'rollback'
   /** Values that earlier cells had to hide, by name. */
   readonly hidden: readonly Readonly<Record<string, string>>[]
-  /** The same for all cells of a session and of its branches, which may read each other's secrets. */
+  /** One object for all cells of a session and its branches, which may read each other's secrets. */
   readonly group: object
   /** Called once with the end of the cell, if it began. */
   readonly onEnd: (end: CellEnd) => void

@@ -299,7 +299,7 @@ export interface RunRequest {
    * keeps its line numbers. Trusted: no policy checks it.
    */
   readonly preamble?: string
-  /** The same, after a script that ended without an error. */
+  /** Python that is run after a script that ended without an error, in the same globals. Trusted: no policy checks it. */
   readonly postamble?: string
   /** Cancels the run. */
   readonly signal?: AbortSignal

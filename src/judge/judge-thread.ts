@@ -68,15 +68,15 @@ const HEAP_MB = 24
 const HEAP_BYTES_PER_BYTE = 8
 /** The memory of its youngest values. A larger one would be full of garbage before the thread collects any. */
 const YOUNG_MB = 2
-/** Every thread has memory for inputs up to this size. One with a larger input gives its memory back by its end. */
+/** Every thread has memory for inputs up to this size. One with a larger input ends, which frees its memory. */
 const MAX_KEPT_BYTES = 4 * MiB
 /** The time for the thread to start and to import the module. */
 const START_MS = 10_000
 /** The deadline of the first try of a question: most answers take a few milliseconds. */
 const FIRST_TRY_MS = 200
 /**
- * The same while others wait: one try after the other, each behind the earlier tries of all others. So a quick question waits a few
- * milliseconds for each slow one, even of its own kind.
+ * The deadlines of the first tries while other questions wait. Each try comes after the earlier tries of all others, so a quick question
+ * waits a few milliseconds for each slow one, even of its own kind.
  */
 const SHORT_TRIES_MS = [5, 30] as const
 /** A larger input is read for longer than the first short try. */

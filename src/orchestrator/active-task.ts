@@ -122,7 +122,7 @@ export class ActiveTask {
   }
 }
 
-/** The reason that whoever cancelled the task gives, if it is one of ours; others may hold anything. */
+/** The reason of a cancellation, if it is an error of this library; any other could hold anything. */
 function cancelText(reason: unknown): string {
   return reason instanceof SandglassError && reason.code === 'aborted' ? reason.message : 'the task was cancelled'
 }

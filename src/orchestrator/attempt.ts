@@ -7,7 +7,7 @@ import type { ScriptHost } from './job.ts'
 import { type Findings, reviewScript } from '../review/index.ts'
 import { type Failure, type FoundScript, MAX_ANSWER_CHARS, planIn, scriptIn } from '../script/index.ts'
 import { applySchema } from '../typed-result.ts'
-import { shownBy, variablesAfter } from './cell-notes.ts'
+import { listShown, variablesAfter } from './cell-notes.ts'
 import { EndTask } from './end-task.ts'
 import { ModelCalls, type PricedAnswer } from './model-calls.ts'
 import { PartialResult } from './partial-result.ts'
@@ -220,7 +220,7 @@ export class Attempts {
       if (!isAll) files.add(ran.files)
       if (!isPlan) displays.add(ran.displays)
       const { cell } = this.scripts
-      const emitted = cell === undefined ? result.intermediates : [...result.intermediates, ...shownBy(result, cell)]
+      const emitted = cell === undefined ? result.intermediates : [...result.intermediates, ...listShown(result, cell)]
       return { status: 'step-done', outcome: { kind: 'stepped', script, emitted } }
     }
     const { traceback, stdout, stderr, toolCalls } = result

@@ -6,7 +6,10 @@ const MAX_OUTPUT = 4000
 const OUTPUT_LABEL = 'output'
 
 /** The output of a step that ran as a cell, as an item for later steps: what was printed, and the value of the last expression. */
-export function shownBy({ stdout, displays }: ExecutionResult, { value }: CellEnd): { label: string; data: string }[] {
+export function listShown(
+  { stdout, displays }: ExecutionResult,
+  { value }: CellEnd,
+): { label: string; data: string }[] {
   const result = displays.findLast(({ kind }) => kind === 'result')?.data['text/plain']
   const shown = result ?? (value === null ? '' : JSON.stringify(value))
   const text = [stdout.trimEnd(), shown].filter((part) => part !== '').join('\n')

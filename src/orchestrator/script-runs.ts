@@ -206,7 +206,7 @@ export class ScriptRuns {
     return runOnce()
   }
 
-  /** Of a cell that did not begin, nothing changed. */
+  /** A cell that did not begin changed nothing. */
   #stateOfCell(): CellEnd['state'] {
     return this.cell?.state ?? 'kept'
   }

@@ -77,7 +77,7 @@ export async function parseManifest(
   for await (const line of linesOf(pieces, store)) {
     const parsed = SHAPE.safeParse(parseJson(line))
     if (!parsed.success || entries.has(parsed.data.path) || entries.size === maxEntries)
-      throw damaged(store, `the line ${formatValue(line.slice(0, 200))}`)
+      throw damagedError(store, `the line ${formatValue(line.slice(0, 200))}`)
     entries.set(parsed.data.path, parsed.data)
   }
   return entries
@@ -104,12 +104,12 @@ async function* linesOf(pieces: AsyncIterable<Uint8Array>, store: string): Async
       if (count % LINES_AT_ONCE === 0) await setImmediate()
     }
     rest = Buffer.concat([rest, piece.subarray(from)])
-    if (rest.length > MAX_LINE) throw damaged(store, 'a line that is too long')
+    if (rest.length > MAX_LINE) throw damagedError(store, 'a line that is too long')
   }
-  if (rest.length > 0) throw damaged(store, 'an end in the middle of a line')
+  if (rest.length > 0) throw damagedError(store, 'an end in the middle of a line')
 }
 
-function damaged(store: string, what: string): SandglassError {
+function damagedError(store: string, what: string): SandglassError {
   return new SandglassError('store_damaged', `${store} has a manifest of a workspace with ${what}`)
 }
 

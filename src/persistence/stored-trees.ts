@@ -43,7 +43,7 @@ export class StoredTrees {
   async save(entries: Iterable<EntryState>, at: Date, signal?: AbortSignal): Promise<TreeState> {
     let files = 0
     let bytes = 0
-    const counted = function* (): Generator<EntryState, void, void> {
+    const countEntries = function* (): Generator<EntryState, void, void> {
       for (const entry of entries) {
         if (entry.kind === 'file') {
           files += 1
@@ -52,7 +52,7 @@ export class StoredTrees {
         yield entry
       }
     }
-    const { sha256 } = await this.#store.put(this.#area, formatManifest(counted()), {
+    const { sha256 } = await this.#store.put(this.#area, formatManifest(countEntries()), {
       maxBytes: MAX_MANIFEST_BYTES,
       ...(signal === undefined ? {} : { signal }),
     })

@@ -20,7 +20,7 @@ export interface FrameHead {
 
 /**
  * Type and execution id of a line of a hostile peer; undefined if it is not a frame of an activity. A line with a second
- * `execution_id` may be one of another activity: whoever reads it must look at the id again.
+ * `execution_id` may be one of another activity: its reader must check the id again.
  */
 export function headOfFrame(line: Buffer): FrameHead | undefined {
   const quick = HEAD.exec(line.toString('latin1', 0, HEAD_BYTES))

@@ -41,7 +41,7 @@ export interface EntryOnWire {
   mode: number
   mtime_ms: number
   target?: string | null | undefined
-  /** Of a file: differs after every change of it. Absent where that is not known, and for the first 20 ms after a change. */
+  /** The version of a file, which differs after every change. Absent where that is not known, and for the first 20 ms after a change. */
   version?: string | null | undefined
 }
 

@@ -30,9 +30,9 @@ export class Automaton {
     let state = 0
     for (const unit of units) {
       state = this.#child(state, unit) || this.#grow(state, unit)
-      if ((this.#depths[state] ?? 0) >= MIN_PARTIAL_LENGTH) this.#own(state, owner)
+      if ((this.#depths[state] ?? 0) >= MIN_PARTIAL_LENGTH) this.#setOwner(state, owner)
     }
-    if (state !== 0) this.#own(state, owner)
+    if (state !== 0) this.#setOwner(state, owner)
   }
 
   /** Completes the automaton. No pattern is added afterwards. */
@@ -135,7 +135,7 @@ export class Automaton {
     this.#foundOwners[state] = own === -1 ? this.owner(fallback) : own
   }
 
-  #own(state: number, owner: number): void {
+  #setOwner(state: number, owner: number): void {
     if (this.#owners[state] === -1) this.#owners[state] = owner
   }
 

@@ -15,7 +15,7 @@ export interface Patterns {
   readonly names: readonly string[]
   /** Every form of every secret, as units. */
   readonly automaton: Automaton
-  /** The same from their ends to their beginnings; made on first use, since few texts were cut. */
+  /** The same forms, read backwards; made on first use, since few texts were cut. */
   readonly backwards: Automaton
   /** Units of the longest form. */
   readonly longest: number

@@ -52,7 +52,7 @@ export class Redactor {
     return spans.length === 0 ? text : replaceSpans(text, spans, this.#patterns.names)
   }
 
-  /** The same for a whole text of some MiB: it leaves turns of the event loop to others. */
+  /** Redacts a text of some MiB as {@link text} does, and lets the event loop run in between. */
   async longText(text: string): Promise<string> {
     if (text.length <= TURN_CHARS || this.#isIdle) return this.text(text)
     const scanner = new Scanner(this.#patterns)
@@ -78,12 +78,12 @@ export class Redactor {
     return Array.isArray(value) ? this.#list(value) : this.#object(value)
   }
 
-  /** For one file that comes in pieces: whether it contains the value of a secret. */
+  /** Searches one file, which comes in pieces, for the values of secrets. */
   search(): SecretSearch {
     return new SecretSearch(this.#patterns)
   }
 
-  /** For one stream of text that comes in pieces: a secret may be cut anywhere. */
+  /** Redacts one stream of text, which comes in pieces: a secret may be cut anywhere. */
   stream(): TextRedactor {
     return new TextRedactor(this.#patterns)
   }

@@ -174,7 +174,7 @@ export class Approvals {
         const noAnswer = `nobody answered within ${ms} ms (approvalTimeoutMs)`
         if (isUnattended) return { approved: false, reason: `${noAnswer} to an earlier call of this run`, by: null }
         const id = randomUUID()
-        const shown = frozen(structuredClone(args))
+        const shown = freezeAll(structuredClone(args))
         const since = new Date().toISOString()
         const ended = new AbortController()
         const about = { id, executionId, task, runId, tool, effect, args: shown, line, since }
@@ -283,11 +283,11 @@ function copyOf(args: Readonly<Record<string, unknown>>): Readonly<Record<string
     throw new TypeError(`args: they cannot be sent as JSON: ${messageOf(error)}`, { cause: error })
   }
   if (!isRecord(copy)) throw new TypeError('args: their JSON is not an object with the arguments of the tool')
-  return frozen(copy)
+  return freezeAll(copy)
 }
 
 /** Freezes a JSON value with all that it holds. */
-function frozen<T>(value: T): T {
+function freezeAll<T>(value: T): T {
   const open: unknown[] = [value]
   while (open.length > 0) {
     const one = open.pop()

@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import type { ServedBy } from '../executor/index.ts'
 import type { ToolEffect, ToolSet } from '../tools/index.ts'
 
-/** The abilities of a script, as far as its check shows. */
+/** The abilities of a script that its check found. */
 export interface Findings {
   /** The packages that it can import beside the standard library, with those that it names itself, as `name==version`. */
   readonly dependencies: readonly string[]

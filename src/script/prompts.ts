@@ -9,7 +9,7 @@ export interface Prompts {
   readonly retry: string
   /** A step in INTERACTIVE mode. */
   readonly step: string
-  /** The same, after the last script of the step failed. */
+  /** A step in INTERACTIVE mode, after its last script failed. */
   readonly stepRetry: string
   /** The last step of a task that makes no progress: only the answer is wanted. */
   readonly finish: string

@@ -16,7 +16,7 @@ const MAX_REASON = 500
 
 /** A session in its workspace: one activity that lasts, and its cells, one at a time. */
 export class HeldSession implements ActivityHandler {
-  /** The same object for the session and its branches. */
+  /** One object for the session and its branches. */
   readonly group: object
   readonly #workspace: ActivityWorkspace
   readonly #activity: Activity

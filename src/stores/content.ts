@@ -73,7 +73,7 @@ export function intakeOf(content: StoreContent, { maxBytes = Infinity, signal }:
  * @param pieces each has memory of its own, which nobody else uses.
  * @throws SandglassError `store_damaged`, also for more than `maxBytes`; `aborted`.
  */
-export async function* verified(
+export async function* verifyContent(
   sha256: string,
   store: string,
   pieces: AsyncIterable<Uint8Array<ArrayBuffer>>,
@@ -85,12 +85,12 @@ export async function* verified(
   for await (const piece of pieces) {
     refuseAborted(signal)
     size += piece.byteLength
-    if (size > maxBytes) throw damaged(sha256, store)
+    if (size > maxBytes) throw damagedError(sha256, store)
     await hashed.push(piece)
     const next = hashed.length > READ_AHEAD ? await hashed.shift() : undefined
     if (next !== undefined) yield next
   }
-  if ((await hashed.end()) !== sha256) throw damaged(sha256, store)
+  if ((await hashed.end()) !== sha256) throw damagedError(sha256, store)
   for (let next = await hashed.shift(); next !== undefined; next = await hashed.shift()) yield next
 }
 
@@ -104,7 +104,7 @@ function abortedBy(signal: AbortSignal | undefined): SandglassError {
 }
 
 /** The error for content that does not fit its name. */
-export function damaged(sha256: string, store: string): SandglassError {
+export function damagedError(sha256: string, store: string): SandglassError {
   return new SandglassError(
     'store_damaged',
     `${store} gave other content for the blob ${sha256}: save what it belongs to again`,

@@ -68,7 +68,7 @@ export class ThreadDigest implements Disposable {
    */
   async *take(piece: Uint8Array): AsyncGenerator<Uint8Array, void, void> {
     for (let at = 0; at < piece.byteLength;) {
-      this.#filling ??= await this.#answered(() => this.#free.pop())
+      this.#filling ??= await this.#awaitAnswer(() => this.#free.pop())
       const part = piece.subarray(at, at + BUFFER_BYTES - this.#used)
       this.#bufferAt(this.#filling).set(part, this.#used)
       this.#used += part.byteLength
@@ -81,14 +81,14 @@ export class ThreadDigest implements Disposable {
     }
   }
 
-  /** Hands a piece to the thread, which gives it back by {@link passed}. Nothing else may use its memory. */
+  /** Hands a piece to the thread, which gives it back by {@link takePassed}. Nothing else may use its memory. */
   pass(piece: Uint8Array<ArrayBuffer>): void {
     this.#port.postMessage(piece, [piece.buffer])
   }
 
   /** The next piece that was hashed, in their order. @throws SandglassError `store_unusable` if the thread has ended. */
-  async passed(): Promise<Uint8Array> {
-    const { buffer, byteOffset, byteLength } = await this.#answered(() => this.#passed.shift())
+  async takePassed(): Promise<Uint8Array> {
+    const { buffer, byteOffset, byteLength } = await this.#awaitAnswer(() => this.#passed.shift())
     return Buffer.from(buffer, byteOffset, byteLength)
   }
 
@@ -99,7 +99,7 @@ export class ThreadDigest implements Disposable {
 
   /** The digest in hexadecimal, after {@link finish}. @throws SandglassError `store_unusable` if the thread has ended. */
   async digest(): Promise<string> {
-    return this.#answered(() => this.#digest)
+    return this.#awaitAnswer(() => this.#digest)
   }
 
   /** Nothing that {@link take} and {@link finish} gave may be needed any more. */
@@ -127,7 +127,7 @@ export class ThreadDigest implements Disposable {
   }
 
   /** Waits for the thread until there is something to take. @throws SandglassError `store_unusable` if the thread has ended. */
-  async #answered<T>(take: () => T | undefined): Promise<T> {
+  async #awaitAnswer<T>(take: () => T | undefined): Promise<T> {
     this.#port.ref()
     try {
       for (;;) {

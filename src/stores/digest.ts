@@ -26,15 +26,15 @@ export class Digest implements Disposable {
     if (small !== undefined) {
       this.#small = undefined
       this.#thread = await digestInThread()
-      for (const one of small) yield* this.#hashed(one)
+      for (const one of small) yield* this.#hashPiece(one)
     }
-    yield* this.#hashed(piece)
+    yield* this.#hashPiece(piece)
   }
 
   /** The content that {@link take} has not given yet, after the last piece. */
   async *rest(): AsyncGenerator<Uint8Array, void, void> {
     if (this.#thread !== undefined) yield this.#thread.finish()
-    else if (this.#small !== undefined) yield* this.#hashed(Buffer.concat(this.#small))
+    else if (this.#small !== undefined) yield* this.#hashPiece(Buffer.concat(this.#small))
   }
 
   /** The digest in hexadecimal, once the rest was given. */
@@ -47,7 +47,7 @@ export class Digest implements Disposable {
     this.#thread?.[Symbol.dispose]()
   }
 
-  async *#hashed(piece: Uint8Array): AsyncGenerator<Uint8Array, void, void> {
+  async *#hashPiece(piece: Uint8Array): AsyncGenerator<Uint8Array, void, void> {
     if (this.#thread !== undefined) {
       yield* this.#thread.take(piece)
       return
@@ -91,7 +91,7 @@ export class HashedPieces implements Disposable {
   async shift(): Promise<Uint8Array | undefined> {
     if (this.#inThread === 0) return this.#here.shift()
     this.#inThread -= 1
-    return this.#thread?.passed()
+    return this.#thread?.takePassed()
   }
 
   /** The digest of all pieces in hexadecimal. No more of them follow. */

@@ -3,7 +3,7 @@ import { type FileHandle, open, readdir, stat, unlink } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { errnoOf, SandglassError } from '../errors/index.ts'
 import { formatPath, formatValue } from '../support/index.ts'
-import { damaged, intakeOf, verified } from './content.ts'
+import { damagedError, intakeOf, verifyContent } from './content.ts'
 import { toDirectoryError } from './directory-error.ts'
 import { DirectoryRecords } from './directory-records.ts'
 import { DurableFiles, writeOverlapped } from './durable-files.ts'
@@ -66,13 +66,13 @@ class DirectoryStore implements Store {
 
   async open(area: string, sha256: string, options?: TransferOptions): Promise<AsyncIterable<Uint8Array> | undefined> {
     const path = this.#blobPath(checkArea(area), checkDigest(sha256))
-    if (!(await this.#explained(() => this.#hasFile(path)))) return undefined
-    return verified(sha256, this.name, this.#piecesOf(path), options)
+    if (!(await this.#explainErrors(() => this.#hasFile(path)))) return undefined
+    return verifyContent(sha256, this.name, this.#piecesOf(path), options)
   }
 
   async copyInto(area: string, sha256: string, file: FileHandle, options?: TransferOptions): Promise<boolean> {
     const path = this.#blobPath(checkArea(area), checkDigest(sha256))
-    if (!(await this.#explained(() => this.#hasFile(path)))) return false
+    if (!(await this.#explainErrors(() => this.#hasFile(path)))) return false
     const { pieces, blob, close } = intakeOf({ path }, options)
     try {
       await writeOverlapped(file, pieces)
@@ -81,23 +81,23 @@ class DirectoryStore implements Store {
     } finally {
       close()
     }
-    if (blob().sha256 !== sha256) throw damaged(sha256, this.name)
+    if (blob().sha256 !== sha256) throw damagedError(sha256, this.name)
     return true
   }
 
   async has(area: string, sha256: string): Promise<boolean> {
     const path = this.#blobPath(checkArea(area), checkDigest(sha256))
-    return this.#explained(() => this.#hasFile(path))
+    return this.#explainErrors(() => this.#hasFile(path))
   }
 
   async *blobs(area: string): AsyncGenerator<StoredBlob & { readonly ageMs: number }, void, void> {
     const directory = join(this.#root, checkArea(area), 'blobs')
-    if (!(await this.#explained(() => this.#files.isStore()))) return
-    const shards = (await this.#explained(() => namesIn(directory))).filter((name) => SHARD.test(name))
+    if (!(await this.#explainErrors(() => this.#files.isStore()))) return
+    const shards = (await this.#explainErrors(() => namesIn(directory))).filter((name) => SHARD.test(name))
     if (shards.length === 0) return
-    const now = await this.#explained(() => this.#files.now())
+    const now = await this.#explainErrors(() => this.#files.now())
     for (const shard of shards) {
-      for (const rest of await this.#explained(() => namesIn(join(directory, shard)))) {
+      for (const rest of await this.#explainErrors(() => namesIn(join(directory, shard)))) {
         const found = await stat(join(directory, shard, rest)).catch(() => undefined)
         if (found?.isFile() !== true || !REST.test(rest)) continue
         yield { sha256: `${shard}${rest}`, size: found.size, ageMs: now - found.mtimeMs }
@@ -107,7 +107,7 @@ class DirectoryStore implements Store {
 
   async remove(area: string, sha256: string, ageMs: number): Promise<boolean> {
     const path = this.#blobPath(checkArea(area), checkDigest(sha256))
-    return this.#explained(async () => {
+    return this.#explainErrors(async () => {
       if (!(await this.#hasFile(path))) return false
       const now = await this.#files.now()
       try {
@@ -122,7 +122,7 @@ class DirectoryStore implements Store {
   }
 
   async read(area: string, key: string): Promise<StoreRecord | undefined> {
-    return this.#explained(async () => {
+    return this.#explainErrors(async () => {
       const record = await this.#records.read(this.#recordsOf(area), key)
       if (record === undefined) await this.#files.isStore() // throws for a directory that is not a store
       return record
@@ -130,7 +130,7 @@ class DirectoryStore implements Store {
   }
 
   async write(area: string, key: string, text: string, expected: string | undefined): Promise<string | undefined> {
-    return this.#explained(() => this.#records.write(this.#recordsOf(area), key, text, expected))
+    return this.#explainErrors(() => this.#records.write(this.#recordsOf(area), key, text, expected))
   }
 
   async *records(area: string, prefix?: string): AsyncGenerator<StoreRecord, void, void> {
@@ -177,7 +177,7 @@ class DirectoryStore implements Store {
   #explainedBlob(sha256: string, error: unknown): unknown {
     if (!(error instanceof SandglassError)) return error
     if (errnoOf(error.cause) !== undefined) return toDirectoryError(this.#root, error.cause)
-    return error.code === 'invalid_request' || error.code === 'too_large' ? damaged(sha256, this.name) : error
+    return error.code === 'invalid_request' || error.code === 'too_large' ? damagedError(sha256, this.name) : error
   }
 
   #recordsOf(area: string): string {
@@ -188,7 +188,7 @@ class DirectoryStore implements Store {
     return join(this.#root, area, 'blobs', sha256.slice(0, 2), sha256.slice(2))
   }
 
-  async #explained<T>(work: () => Promise<T>): Promise<T> {
+  async #explainErrors<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work()
     } catch (error) {

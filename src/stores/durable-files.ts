@@ -35,7 +35,7 @@ export class DurableFiles {
    * @param pieces each stays as it is until the one after the next is asked for.
    */
   async writeAside(pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<string> {
-    await this.#prepared()
+    await this.#prepare()
     const path = join(this.root, 'tmp', randomUUID())
     try {
       await using file = await this.#openAside(path)
@@ -73,7 +73,7 @@ export class DurableFiles {
   /** The time by the clock that sets the times of files, which may be that of another machine. */
   async now(): Promise<number> {
     if (this.#clock === undefined || performance.now() - this.#clock.at > CLOCK_MS) {
-      await this.#prepared()
+      await this.#prepare()
       const probe = join(this.root, 'tmp', randomUUID())
       await using file = await open(probe, 'wx', 0o600)
       this.#clock = { ms: (await file.stat()).mtimeMs, at: performance.now() }
@@ -91,12 +91,12 @@ export class DurableFiles {
       this.#opened = undefined
       this.#isStore = false
       this.#ready.clear()
-      await this.#prepared()
+      await this.#prepare()
       return open(path, 'wx', 0o600)
     }
   }
 
-  async #prepared(): Promise<void> {
+  async #prepare(): Promise<void> {
     await (this.#opened ??= this.#open().catch((error: unknown) => {
       this.#opened = undefined
       throw error

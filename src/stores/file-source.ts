@@ -19,13 +19,13 @@ export async function* readFileContent(path: string): AsyncGenerator<Uint8Array,
     yield* piecesOf(file, path)
   } catch (error) {
     if (error instanceof SandglassError) throw error
-    throw refused(path, `cannot be read: ${errnoOf(error) ?? messageOf(error)}`, error)
+    throw refusedError(path, `cannot be read: ${errnoOf(error) ?? messageOf(error)}`, error)
   }
 }
 
 async function* piecesOf(file: FileHandle, path: string): AsyncGenerator<Uint8Array, void, void> {
   const before = await file.stat({ bigint: true })
-  if (!before.isFile()) throw refused(path, 'is not a regular file')
+  if (!before.isFile()) throw refusedError(path, 'is not a regular file')
   const pieceBytes = Math.max(MIN_PIECE_BYTES, Math.min(Number(before.size), PIECE_BYTES))
   let [buffer, other] = [Buffer.allocUnsafeSlow(pieceBytes), Buffer.allocUnsafeSlow(pieceBytes)]
   const read = async (): Promise<Buffer> => {
@@ -49,9 +49,9 @@ async function* piecesOf(file: FileHandle, path: string): AsyncGenerator<Uint8Ar
   }
   const after = await file.stat({ bigint: true })
   if (after.size !== before.size || after.mtimeNs !== before.mtimeNs)
-    throw refused(path, 'changed while it was read; give a copy that stays as it is')
+    throw refusedError(path, 'changed while it was read; give a copy that stays as it is')
 }
 
-function refused(path: string, why: string, cause?: unknown): SandglassError {
+function refusedError(path: string, why: string, cause?: unknown): SandglassError {
   return new SandglassError('invalid_request', `content: ${formatPath(path)} ${why}`, { cause })
 }

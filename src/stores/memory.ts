@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { intakeOf, verified } from './content.ts'
+import { intakeOf, verifyContent } from './content.ts'
 import { checkArea, checkDigest, checkRecord, segmentsOf, type Store } from './store.ts'
 
 interface Area {
@@ -37,7 +37,7 @@ export function storeInMemory(): Store {
     async open(area, sha256, options) {
       const found = areaOf(area).blobs.get(checkDigest(sha256))
       if (found === undefined) return undefined
-      return verified(sha256, NAME, copied(found.content), options)
+      return verifyContent(sha256, NAME, copyPieces(found.content), options)
     },
     has: async (area, sha256) => areaOf(area).blobs.has(checkDigest(sha256)),
     async *blobs(area) {
@@ -73,7 +73,7 @@ export function storeInMemory(): Store {
 }
 
 /** Copies, so that a reader who changes its bytes does not change those of the store. */
-async function* copied(content: Uint8Array): AsyncGenerator<Uint8Array<ArrayBuffer>, void, void> {
+async function* copyPieces(content: Uint8Array): AsyncGenerator<Uint8Array<ArrayBuffer>, void, void> {
   for (let at = 0; at < content.byteLength; at += PIECE_BYTES)
     yield Uint8Array.from(content.subarray(at, at + PIECE_BYTES))
 }

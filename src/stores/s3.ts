@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { errnoOf, SandglassError } from '../errors/index.ts'
 import { formatPath } from '../support/index.ts'
-import { intakeOf, verified } from './content.ts'
+import { intakeOf, verifyContent } from './content.ts'
 import { S3Client, type S3StoreOptions } from './s3-client.ts'
 import {
   checkArea,
@@ -110,7 +110,7 @@ class S3Store implements Store {
       if (!response.ok) throw await client.refusal(response)
       yield* inLargePieces(client.pieces(response, options.signal))
     }
-    return verified(sha256, this.name, pieces(), options)
+    return verifyContent(sha256, this.name, pieces(), options)
   }
 
   async has(area: string, sha256: string): Promise<boolean> {
@@ -188,14 +188,14 @@ class S3Store implements Store {
 
   async #read(object: string): Promise<{ readonly body: string; readonly tag: string } | undefined> {
     const response = await this.#client.send({ method: 'GET', key: object })
-    if (response.status === 404) return this.#missing(response)
+    if (response.status === 404) return this.#assertBucket(response)
     if (!response.ok) throw await this.#client.refusal(response)
     const body = await this.#client.textOf(response, MAX_RECORD_BYTES + ID_LENGTH)
     return { body, tag: tagOf(response.headers, this.name) }
   }
 
   /** @throws SandglassError `store_unusable` if the bucket itself is missing. */
-  async #missing(response: Response): Promise<undefined> {
+  async #assertBucket(response: Response): Promise<undefined> {
     if (/NoSuchBucket/.test(await this.#client.textOf(response)))
       throw new SandglassError('store_unusable', `${this.name} does not exist: create it`)
     return undefined

@@ -19,7 +19,7 @@ export function truncate(text: string, max: number): string {
   return text.length <= max ? text : `${text.slice(0, max).toWellFormed()}…`
 }
 
-/** The same, with the number of characters that are left out. */
+/** The first `max` characters of a text, with the number of those that are left out. */
 export function truncateAndCount(text: string, max: number): string {
   const left = text.length - max
   return left <= 0

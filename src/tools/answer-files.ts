@@ -90,7 +90,7 @@ export async function notesOf(files: readonly LeftFile[]): Promise<FileNote[]> {
  * The content that goes to the model: the first files that fit into `maxBytes` together. Never a file with a secret.
  * @param maxChars the longest text, in characters; a longer one is cut.
  */
-export function shownFiles(
+export function fitFiles(
   files: readonly LeftFile[],
   notes: readonly FileNote[],
   { maxBytes, maxChars }: { readonly maxBytes: number; readonly maxChars: number },

@@ -158,19 +158,19 @@ export class Bridge implements Requester {
       try {
         needed = await rule(input, this.#contextOf(id, signal))
       } catch (error) {
-        if (error instanceof ToolCallError && error.code === 'denied') throw denied(tool, error.message)
-        throw denied(tool, `approve failed: ${failureOf(tool, error, (text) => text).message}`)
+        if (error instanceof ToolCallError && error.code === 'denied') throw deniedError(tool, error.message)
+        throw deniedError(tool, `approve failed: ${failureOf(tool, error, (text) => text).message}`)
       }
       if (needed === BY_DEFAULT)
         return approvalRule({ effect: tool.effect, approve: undefined }, this.#approver) === true
       if (typeof needed === 'boolean') return needed
-      throw denied(tool, `approve returned ${formatValue(needed)}, which is neither true nor false`)
+      throw deniedError(tool, `approve returned ${formatValue(needed)}, which is neither true nor false`)
     })
   }
 
   /** Waits for the decision of a person; returns the arguments that it approves. */
   async #awaitApproval(tool: PreparedTool, call: ToolCallFrame): Promise<ToolCallFrame['args']> {
-    if (this.#approver === undefined) throw denied(tool, 'nobody can be asked for approval in this run')
+    if (this.#approver === undefined) throw deniedError(tool, 'nobody can be asked for approval in this run')
     // Nobody else holds this copy: what is shown is what executes.
     const args = structuredClone(call.args)
     const shown = this.#run.redactValue(structuredClone(args))
@@ -186,7 +186,7 @@ export class Bridge implements Requester {
       onAsked: (id) => void (noteDecision = this.#run.noteApproval(call.id, id, shown)),
     })
     noteDecision?.(decision)
-    if (!decision.approved) throw denied(tool, decision.reason)
+    if (!decision.approved) throw deniedError(tool, decision.reason)
     return decision.args === null ? args : structuredClone(decision.args)
   }
 
@@ -261,6 +261,6 @@ export class Bridge implements Requester {
   }
 }
 
-function denied({ name }: PreparedTool, reason: string): ToolCallError {
+function deniedError({ name }: PreparedTool, reason: string): ToolCallError {
   return new ToolCallError('denied', `${name}: the call was denied: ${reason}`)
 }

@@ -27,7 +27,7 @@ export interface RanCell {
 }
 
 /** The value of the last expression as Python shows it, or its JSON where nothing was shown; undefined if there is none. */
-export function shownValue({ value = null, displays = [] }: RanCell): string | undefined {
+export function formatCellValue({ value = null, displays = [] }: RanCell): string | undefined {
   const shown = displays.findLast(({ kind }) => kind === 'result')?.data['text/plain']
   return shown ?? (value === null ? undefined : JSON.stringify(value))
 }

@@ -50,7 +50,7 @@ const MAX_TOOLS = 1000
 /** Maximum characters of the two schemas of a tool, and of its description: they are read on the host, and shown to models. */
 const MAX_SCHEMA_CHARS = 64 * 1024
 const MAX_DESCRIPTION_CHARS = 16 * 1024
-/** The same of all tools together. */
+/** Maximum characters of the schemas and descriptions of all tools together. */
 const MAX_LISTING_CHARS = 1024 * 1024
 /** Maximum characters and values of an answer, and characters of an error. */
 const MAX_ANSWER_CHARS = 4 * 1024 * 1024

@@ -6,9 +6,9 @@ import type { JsonSchemaObject } from './standard-schema.ts'
 /** A parameter of a tool, read once from its input schema. */
 export interface NormalizedParameter {
   readonly key: string
-  /** The schema as it is, with references to definitions of the whole schema. */
+  /** The schema as the tool gives it, with references to definitions of the whole schema. */
   readonly schema: JsonSchema
-  /** The same without references. */
+  /** The schema with its references replaced by what they name. */
   readonly resolved: JsonSchema
   readonly required: boolean
   readonly nullable: boolean
@@ -29,7 +29,7 @@ export interface NormalizedInput {
 /** The output schema of a tool, normalised. */
 export interface NormalizedOutput {
   readonly json: JsonSchemaObject
-  /** The same without references. */
+  /** The schema with its references replaced by what they name. */
   readonly resolved: JsonSchema
   /** Its description and constraints, for the docstring. */
   readonly text: string

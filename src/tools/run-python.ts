@@ -7,11 +7,11 @@ import {
   type LeftFile,
   notesOf,
   type ShownFile,
-  shownFiles,
+  fitFiles,
   type ShownValue,
 } from './answer-files.ts'
 import { type McpBlock, mcpBlockOf, type ModelOutput, modelOutputOf } from './answer-parts.ts'
-import { type RanCell, shownValue, stateText } from './cell-answer.ts'
+import { type RanCell, formatCellValue, stateText } from './cell-answer.ts'
 import type { ToolSet } from './tool-set.ts'
 import { type NamedPackage, packagesText, truncateAndCount } from '../support/index.ts'
 
@@ -141,7 +141,7 @@ export function runPythonTool(
     const isCell = options.lasts === 'variables'
     const answer = answerOf(ran, notes, shownValues.notes, { max: maxChars, isCell })
     const all = [...shownValues.pictures.slice(0, pictureNotes.length), ...files]
-    shown.set(answer, shownFiles(all, [...pictureNotes, ...notes], { maxBytes, maxChars }))
+    shown.set(answer, fitFiles(all, [...pictureNotes, ...notes], { maxBytes, maxChars }))
     news?.told(ran.files)
     return answer
   }
@@ -218,7 +218,7 @@ function answerOf(
   displays: readonly DisplayNote[],
   { max, isCell }: { readonly max: number; readonly isCell: boolean },
 ): RunPythonAnswer {
-  const value = shownValue(ran)
+  const value = formatCellValue(ran)
   const ok = ran.errorKind === null
   const { intermediates, logs, stdout, stderr, violations } = ran
   return {

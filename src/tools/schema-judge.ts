@@ -85,7 +85,7 @@ export async function problemInThread(
     const inputBytes = (part.value === value ? memory : memoryOf(part.value)) + BYTES_OF_SCHEMA_CHAR * schema.length
     const judgement = await askThread({ module: ANSWER, input, inputBytes, deadlineMs, requester, kind: text })
     const issue = issueIn(judgement)
-    if (issue !== undefined) return placed(issue, part)
+    if (issue !== undefined) return placeIssue(issue, part)
     // All parts share the time of a value, but for the first one, during which the thread may start.
     if (part.firstIndex !== undefined) deadlineMs = Math.max(1, deadlineMs - (performance.now() - startedAt))
   }
@@ -93,7 +93,7 @@ export async function problemInThread(
 }
 
 /** An issue of a part as one of its value. */
-function placed(issue: SchemaIssue, { path, firstIndex }: ValuePart): SchemaIssue {
+function placeIssue(issue: SchemaIssue, { path, firstIndex }: ValuePart): SchemaIssue {
   if (firstIndex === undefined || issue.isUnchecked === true) return issue
   const [index, ...rest] = issue.path ?? []
   if (typeof index === 'number') return { ...issue, path: [...path, index + firstIndex, ...rest] }

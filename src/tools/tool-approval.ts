@@ -21,7 +21,7 @@ export function withToolApproval(given: ToolsInput, approval: ToolApproval): Too
     .map(({ name }) => name)
   if (typeof approval === 'function')
     return mapTools(given, (tool) =>
-      isPythonTool(tool) ? tool : deciding(tool, (call) => askForAll(approval, tool, call)),
+      isPythonTool(tool) ? tool : withDecider(tool, (call) => askForAll(approval, tool, call)),
     )
   if (typeof approval !== 'object' || approval === null)
     throw new TypeError(`toolApproval: ${formatValue(approval)} is neither an object nor a function`)
@@ -33,8 +33,8 @@ export function withToolApproval(given: ToolsInput, approval: ToolApproval): Too
     if (isPythonTool(tool) || !Object.hasOwn(approval, tool.name)) return tool
     const status = approval[tool.name]
     if (typeof status === 'function')
-      return deciding(tool, ({ input, ...call }) => Reflect.apply(status, undefined, [input, call]) as unknown)
-    return statusOf(tool.name, status).type === 'not-applicable' ? tool : deciding(tool, () => status)
+      return withDecider(tool, ({ input, ...call }) => Reflect.apply(status, undefined, [input, call]) as unknown)
+    return statusOf(tool.name, status).type === 'not-applicable' ? tool : withDecider(tool, () => status)
   })
 }
 
@@ -55,7 +55,7 @@ function askForAll(approval: (call: never) => unknown, { name }: Tool, asked: As
 }
 
 /** The tool with its approval decided by a status. Where that does not apply, its own `approve` decides. */
-function deciding(tool: Tool, ask: (call: AskedCall) => unknown): Tool {
+function withDecider(tool: Tool, ask: (call: AskedCall) => unknown): Tool {
   const { approve: own, name } = tool
   const approve = async (input: unknown, context: ToolContext): Promise<boolean> => {
     const { toolCallId, messages } = aiSdkOptions(context)

@@ -35,7 +35,7 @@ export interface ToolSet {
 
 /** An object with tools, such as a registry or a connection to an MCP server. */
 export interface ToolSource {
-  /** The same list until the tools change. */
+  /** The tools. The list is the same object until they change. */
   readonly tools: readonly NamedTool[]
   /** Python tools, as in a registry. */
   readonly pythonTools?: readonly PythonTool[]
@@ -162,7 +162,7 @@ function* toolSet(given: readonly (Tool | PythonTool)[]): Generator<undefined, T
     const made = isPythonTool(tool) ? tool : withOwnClasses(tool, classes, prefixes)
     const other = named.get(made.name)
     if (other !== undefined) {
-      const names = [other, made].map(shownName).join(' and ')
+      const names = [other, made].map(formatToolName).join(' and ')
       throw new TypeError(`tools: ${names} would both become the function ${made.name}; rename one`)
     }
     named.set(made.name, made)
@@ -195,7 +195,7 @@ function* toolSet(given: readonly (Tool | PythonTool)[]): Generator<undefined, T
   }
 }
 
-function shownName(tool: PreparedTool | PythonTool): string {
+function formatToolName(tool: PreparedTool | PythonTool): string {
   return isPythonTool(tool) ? `the Python tool ${JSON.stringify(tool.name)}` : JSON.stringify(tool.givenName)
 }
 

@@ -117,7 +117,7 @@ export interface Engine {
   describe(): Capabilities
 }
 
-/** Whoever has an engine, such as a code executor. */
+/** An object that has an engine, such as a code executor. */
 export interface EngineProvider {
   engine(): Engine
 }

@@ -56,6 +56,6 @@ export interface InputSpec {
   readonly to?: string
   /** `link`: a link, or the file of the host itself, where that is possible; else a copy. Default `copy`. */
   readonly mode?: 'copy' | 'link'
-  /** Of an artifact without a version: takes the version of the last time that it was staged to the same path. */
+  /** For an artifact without a version, takes the version that was last staged to the same path. */
   readonly pin?: boolean
 }

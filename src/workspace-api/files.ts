@@ -7,7 +7,7 @@ import type { File, InputSpec, OutputManifest, PutFile } from './files-contract.
 import { relativeGlobs } from './globs.ts'
 import { InputStager } from './inputs.ts'
 import { invalid } from './invalid.ts'
-import { touched } from './metadata.ts'
+import { markUpdated } from './metadata.ts'
 import type { OpenWorkspaces } from './open-workspaces.ts'
 import { collectOutputs } from './outputs.ts'
 import type { OutputSpec } from './output-spec.ts'
@@ -46,7 +46,7 @@ export class SandglassFS implements WorkspaceFS {
   ): Promise<{ readonly mountUsed: boolean }> {
     const workspace = this.#open.of(ws)
     const { mountUsed } = await stageTree(workspace, src, checkPath('to', to), options)
-    await workspace.update(touched)
+    await workspace.update(markUpdated)
     return { mountUsed }
   }
 
@@ -70,7 +70,7 @@ export class SandglassFS implements WorkspaceFS {
     const workspace = this.#open.of(ws)
     const stager = new InputStager(workspace, this.#hostDirectories, signal)
     for (const spec of specs) await stager.stage(spec)
-    await workspace.update(touched)
+    await workspace.update(markUpdated)
   }
 
   async collectOutputs(ws: Workspace, spec: OutputSpec, { signal }: CallOptions = {}): Promise<OutputManifest> {

@@ -67,7 +67,7 @@ export class InputStager {
   }
 
   async #takeHost(path: string, to: string, isLink: boolean): Promise<Resolution> {
-    const source = await this.#allowed(path)
+    const source = await this.#resolveAllowed(path)
     if ((await stat(source)).isDirectory()) {
       const { mountUsed } = await stageTree(this.#workspace, source, to, {
         readOnly: isLink && this.#workspace.sandbox.engine === 'local',
@@ -114,7 +114,7 @@ export class InputStager {
   }
 
   /** The real path of a file of the host, if the embedder allowed it. */
-  async #allowed(path: string): Promise<string> {
+  async #resolveAllowed(path: string): Promise<string> {
     const source = await real(path)
     for (const directory of this.#hostDirectories) {
       const below = relative(await real(directory), source)

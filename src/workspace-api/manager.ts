@@ -5,7 +5,7 @@ import { formatValue, refuseUnknown } from '../support/index.ts'
 import { dirOut, dirRuns, dirSkills, dirWork } from './constants.ts'
 import type { CallOptions, Capabilities, Workspace, WorkspaceManager, WorkspacePolicy } from './contract.ts'
 import { invalid } from './invalid.ts'
-import { touched } from './metadata.ts'
+import { markUpdated } from './metadata.ts'
 import { OpenWorkspace, type OpenWorkspaces } from './open-workspaces.ts'
 import { safeExecId } from './refs.ts'
 
@@ -45,7 +45,7 @@ export class SandglassManager implements WorkspaceManager {
     const workspace = new OpenWorkspace(id, execId, PATH, sandbox)
     try {
       for (const name of LAYOUT) await sandbox.makeDirectory(name)
-      await workspace.update(touched)
+      await workspace.update(markUpdated)
     } catch (error) {
       await sandbox.close()
       throw error

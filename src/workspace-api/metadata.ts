@@ -73,7 +73,7 @@ export async function ensureLayout(root: string): Promise<Readonly<Record<string
   try {
     for (const name of DIRECTORIES) makeDirectory(join(root, name))
   } catch (error) {
-    throw failed(root, 'could not be laid out', error)
+    throw metadataError(root, 'could not be laid out', error)
   }
   const isThere = await stat(join(root, metaFileName)).then(
     () => true,
@@ -95,7 +95,7 @@ export async function loadMetadata(root: string): Promise<WorkspaceMetadata> {
     file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return newMetadata()
-    throw failed(path, 'could not be read', error)
+    throw metadataError(path, 'could not be read', error)
   }
   // While it is open, no other file has its number.
   await using read = file
@@ -103,14 +103,14 @@ export async function loadMetadata(root: string): Promise<WorkspaceMetadata> {
   try {
     bytes = await readWhole(read)
   } catch (error) {
-    throw failed(path, 'could not be read', error)
+    throw metadataError(path, 'could not be read', error)
   }
   try {
     return metadataOf(bytes)
   } catch (error) {
     const aside = await setAside(path, (await read.stat()).ino)
     if (aside === undefined) return await loadMetadata(root)
-    throw failed(path, `is damaged, and was set aside as ${formatPath(aside)}`, error)
+    throw metadataError(path, `is damaged, and was set aside as ${formatPath(aside)}`, error)
   }
 }
 
@@ -134,7 +134,7 @@ async function setAside(path: string, ino: number): Promise<string | undefined> 
     return undefined
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return undefined
-    throw failed(path, `is damaged, and could not be set aside as ${formatPath(aside)}`, error)
+    throw metadataError(path, `is damaged, and could not be set aside as ${formatPath(aside)}`, error)
   }
 }
 
@@ -156,7 +156,7 @@ export async function saveMetadata(root: string, metadata: WorkspaceMetadata): P
     await rename(draft, path)
   } catch (error) {
     await rm(draft, { force: true })
-    throw failed(path, 'could not be written', error)
+    throw metadataError(path, 'could not be written', error)
   }
 }
 
@@ -171,7 +171,7 @@ export async function updateMetadata(
 ): Promise<WorkspaceMetadata> {
   const lock = await awaitLock(join(root, '.metadata.lock'), 'exclusive', signal).catch((error: unknown) => {
     if (signal?.aborted === true) throw new SandglassError('aborted', 'the wait for the metadata was aborted')
-    throw failed(root, 'could not be locked', error)
+    throw metadataError(root, 'could not be locked', error)
   })
   try {
     const changed = { ...change(await loadMetadata(root)), updatedAt: new Date() }
@@ -188,11 +188,11 @@ export function withRecord<K extends 'inputs' | 'outputs'>(
   kind: K,
   record: WorkspaceMetadata[K][number],
 ): WorkspaceMetadata {
-  return { ...touched(metadata), [kind]: [...metadata[kind], record].slice(-MAX_RECORDS) }
+  return { ...markUpdated(metadata), [kind]: [...metadata[kind], record].slice(-MAX_RECORDS) }
 }
 
 /** Metadata that were changed now. */
-export function touched(metadata: WorkspaceMetadata): WorkspaceMetadata {
+export function markUpdated(metadata: WorkspaceMetadata): WorkspaceMetadata {
   const now = new Date()
   return { ...metadata, updatedAt: now, lastAccess: now }
 }
@@ -308,6 +308,6 @@ function metadataOf(bytes: Uint8Array): WorkspaceMetadata {
   }
 }
 
-function failed(path: string, what: string, error: unknown): SandglassError {
+function metadataError(path: string, what: string, error: unknown): SandglassError {
   return new SandglassError('workspace_io', `${formatPath(path)} ${what}: ${messageOf(error)}`, { cause: error })
 }

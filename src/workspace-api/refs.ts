@@ -32,7 +32,7 @@ export function parseInputRef(ref: string): InputRef {
       return { scheme, path: path === '.' ? '' : path }
     }
     default:
-      throw unsupported(ref, scheme)
+      throw unsupportedError(ref, scheme)
   }
 }
 
@@ -48,7 +48,7 @@ export function safeExecId(execId: string): string {
   return execId.replaceAll(/[^A-Za-z0-9_-]/gu, '_')
 }
 
-function unsupported(ref: string, scheme: string | undefined): SandglassError {
+function unsupportedError(ref: string, scheme: string | undefined): SandglassError {
   const what = scheme === undefined ? 'it has no scheme' : `there is no scheme ${formatValue(scheme)}`
   return invalid('from', `unsupported input ${formatValue(ref)}: ${what}; give ${SCHEMES}`)
 }

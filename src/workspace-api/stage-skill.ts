@@ -2,7 +2,7 @@ import { readSkill } from '../skills/index.ts'
 import { dirDigest } from '../workspace/index.ts'
 import { dirSkills } from './constants.ts'
 import type { CallOptions } from './contract.ts'
-import { type SkillMeta, touched } from './metadata.ts'
+import { type SkillMeta, markUpdated } from './metadata.ts'
 import type { OpenWorkspace } from './open-workspaces.ts'
 import { stageTree } from './stage-tree.ts'
 
@@ -26,6 +26,6 @@ export async function stageSkill(
   const relPath = `${dirSkills}/${name}`
   const { digest, mountUsed } = await stageTree(workspace, directory, relPath, { readOnly, ...options })
   const skill: SkillMeta = { name, relPath, digest, mounted: mountUsed, stagedAt: new Date() }
-  await workspace.update((now) => ({ ...touched(now), skills: { ...now.skills, [name]: skill } }))
+  await workspace.update((now) => ({ ...markUpdated(now), skills: { ...now.skills, [name]: skill } }))
   return skill
 }

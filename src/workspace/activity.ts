@@ -32,10 +32,10 @@ export interface ActivityHandler {
 type Unnamed<Frame> = Frame extends { execution_id: string } ? Omit<Frame, 'execution_id'> : never
 type OutputCredit = Extract<HostActivityFrame, { type: 'credit' }>['stream']
 
-/** The link of an activity, as far as the activity needs it. */
+/** The part of a link that an activity uses. */
 export interface ActivityOwner {
   readonly outbound: Outbound
-  /** It is being used. */
+  /** Called when it is used. */
   touch(): void
   /** Asks for its end; the sandbox is lost if it does not come. */
   cancel(activity: Activity): void

@@ -37,7 +37,7 @@ export class ByteRing {
     this.#held = Math.min(size, this.#held + bytes.length)
   }
 
-  /** A copy of the bytes between two positions, as far as they are held. */
+  /** A copy of the bytes between two positions, without those that are not held any more. */
   slice(from: number, to: number): Buffer {
     const [first, last] = [Math.max(from, this.start), Math.min(to, this.#end)]
     if (first >= last) return Buffer.alloc(0)

@@ -27,7 +27,7 @@ export interface CollectedEntry {
   readonly modifiedAt: Date
   /** @throws SandglassError `too_large`, `path_not_found`, `path_refused`, `workspace_io` */
   bytes(): Promise<Uint8Array>
-  /** The same, piece by piece. */
+  /** The content, piece by piece. @throws SandglassError as `bytes` does. */
   stream(): AsyncIterable<Uint8Array>
 }
 
@@ -122,7 +122,7 @@ export async function* matchingFiles(
   }
 }
 
-/** The same files, each with functions that read its bytes. */
+/** The files that globs match, each with functions that read its bytes. */
 export async function* collectFiles(
   link: Link,
   globs: string | readonly string[],

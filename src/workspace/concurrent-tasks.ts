@@ -1,4 +1,4 @@
-/** Runs a limited number of tasks concurrently. The next call of `add` or `done` throws the first failure. */
+/** Runs a limited number of tasks concurrently. The next call of `add` or `awaitDone` throws the first failure. */
 export class ConcurrentTasks {
   readonly #most: number
   readonly #unfinished = new Set<Promise<void>>()
@@ -19,13 +19,13 @@ export class ConcurrentTasks {
   }
 
   /** Resolves when all tasks are done. @throws the first failure. */
-  async done(): Promise<void> {
-    await this.settled()
+  async awaitDone(): Promise<void> {
+    await this.awaitSettled()
     this.#throwFailure()
   }
 
   /** Resolves when all tasks have ended, also if some failed. */
-  async settled(): Promise<void> {
+  async awaitSettled(): Promise<void> {
     await Promise.all(this.#unfinished)
   }
 

@@ -18,7 +18,7 @@ export interface ExecResult {
   readonly outOfMemory: boolean
   /** Its beginning and its end with a mark between them where it was longer than `maxOutputBytes`. */
   readonly stdout: string
-  /** The same; for a program that could not be executed, the reason. */
+  /** Shortened in the same way. For a program that could not be executed, the reason. */
   readonly stderr: string
   /** Bytes that it wrote. */
   readonly stdoutBytes: number
@@ -67,7 +67,7 @@ export async function exec(sandbox: Sandbox, link: Link, given: CheckedExec): Pr
   if (program.stdin !== undefined) void running.feed(program.stdin)
   try {
     const exit = await running.exited
-    await settled(output.idle(), link, program.signal)
+    await awaitCalls(output.idle(), link, program.signal)
     return output.resultOf(exit)
   } catch (error) {
     if (!(error instanceof ProgramFailure) || error.code !== 'program_not_found') throw error
@@ -76,7 +76,7 @@ export async function exec(sandbox: Sandbox, link: Link, given: CheckedExec): Pr
 }
 
 /** Waits for the calls of `onOutput`. Rejects if the signal fires or the workspace ends before. */
-async function settled(calls: Promise<void>, link: Link, signal: AbortSignal | undefined): Promise<void> {
+async function awaitCalls(calls: Promise<void>, link: Link, signal: AbortSignal | undefined): Promise<void> {
   const { promise: left, reject } = Promise.withResolvers<never>()
   const onAbort = (): void => reject(abortedError('the program'))
   const forget = link.onEnd(reject)

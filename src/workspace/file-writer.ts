@@ -62,13 +62,13 @@ export class FileWriter implements AsyncDisposable {
 
   /** Resolves when all files are written. */
   async idle(): Promise<void> {
-    await this.#writing.done()
+    await this.#writing.awaitDone()
     await this.#thread?.idle()
   }
 
   /** Removes what was written of an incomplete file. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#writing.settled()
+    await this.#writing.awaitSettled()
     await this.#file?.abandon()
   }
 }

@@ -44,11 +44,11 @@ interface ActivityOptions {
   readonly hasProcesses?: boolean
   readonly isResting?: boolean
   readonly ofSession?: boolean
-  readonly isUnnoticed?: boolean
+  readonly isInternal?: boolean
   readonly cancelMs?: number
 }
 
-/** An activity under way. One in the background has no use of the workspace. */
+/** An activity under way. `use` keeps the workspace from being idle; an activity in the background has none. */
 interface Held {
   readonly activity: Activity
   readonly use: Disposable | undefined
@@ -81,7 +81,7 @@ export class Link implements ActivityOwner {
   lossNote: () => string = () => ''
 
   /** The owner of activities that are no use of the workspace. */
-  readonly #unnoticed: ActivityOwner
+  readonly #internalOwner: ActivityOwner
 
   /** True if an activity with processes must be the only one: no other begins while it lives, for it could read what is sent for that. */
   readonly isSerial: boolean
@@ -106,7 +106,7 @@ export class Link implements ActivityOwner {
     this.#onLost = onLost
     this.outbound = new Outbound(sandbox.channel, (error) => void this.#loseAfter(messageOf(error)))
     const { outbound } = this
-    this.#unnoticed = { outbound, touch: () => undefined, cancel: (activity) => this.cancel(activity) }
+    this.#internalOwner = { outbound, touch: () => undefined, cancel: (activity) => this.cancel(activity) }
     void this.#read()
   }
 
@@ -128,21 +128,21 @@ export class Link implements ActivityOwner {
   /**
    * Begins an activity; its first frame is the caller's to send.
    * @param options.id chosen by a caller, or a new one.
-   * @param options.isBackground its bytes use the workspace; that it lasts does not.
+   * @param options.isBackground its bytes count as use of the workspace, its duration does not.
    * @param options.hasProcesses it is a script, a program or a session.
-   * @param options.isResting it is a session, whose cells are activities of their own: between them, others may begin, as far as
-   * {@link isTaken} says.
+   * @param options.isResting it is a session, whose cells are activities of their own: between them, others may begin; {@link isTaken} says
+   * which.
    * @param options.ofSession it is a cell or an operation of a session.
-   * @param options.isUnnoticed neither its bytes nor that it lasts use the workspace.
+   * @param options.isInternal it belongs to the library: neither its bytes nor its duration count as use of the workspace.
    * @param options.cancelMs time for the sandbox to confirm its end, if it needs more than most.
    * @throws SandglassError `workspace_closed`, `workspace_lost`, `invalid_request` for an id that was used before, and `sandbox_busy`
    * where an activity with processes must be the only one.
    */
   open(handler: ActivityHandler, options: ActivityOptions = {}): Activity {
     if (this.#ended !== undefined) throw this.#ended
-    const { window = OUTPUT_WINDOW_BYTES, isBackground = false, hasProcesses = false, isUnnoticed = false } = options
+    const { window = OUTPUT_WINDOW_BYTES, isBackground = false, hasProcesses = false, isInternal = false } = options
     const { isResting = false, ofSession = false, cancelMs = CANCEL_MS } = options
-    const owner = isUnnoticed ? this.#unnoticed : this
+    const owner = isInternal ? this.#internalOwner : this
     const activity = new Activity(options.id ?? this.#nextId(), handler, owner, window)
     if (this.#givenIds.has(activity.id) || this.#activities.has(activity.id)) {
       throw new SandglassError('invalid_request', 'executionId: it was used before in this workspace')
@@ -150,7 +150,7 @@ export class Link implements ActivityOwner {
     if (this.isTaken(hasProcesses, ofSession)) throw notAloneError(this.#sandbox.info.engine)
     if (options.id !== undefined) this.#givenIds.add(activity.id)
     owner.touch()
-    const use = isBackground || isUnnoticed ? undefined : this.#idle.use()
+    const use = isBackground || isInternal ? undefined : this.#idle.use()
     this.#activities.set(activity.id, { activity, use, hasProcesses, isResting, owner, cancelMs })
     this.#keepAlive ??= setInterval(() => undefined, MAX_TIMER_MS)
     return activity

@@ -17,7 +17,7 @@ export interface FileEntry {
   /** POSIX permission bits. */
   readonly mode: number
   readonly modifiedAt: Date
-  /** Of a link: what is written in it. */
+  /** The target of a link, as it is written there. */
   readonly target?: string
 }
 
@@ -36,8 +36,8 @@ export interface ListOptions {
 interface CollectingOptions {
   /** Lists a link to a regular file in the workspace as that file. */
   readonly follow?: boolean
-  /** It is no use of the workspace. */
-  readonly isUnnoticed?: boolean | undefined
+  /** Does not count as use of the workspace. */
+  readonly isInternal?: boolean | undefined
   /** Called at the end: names that are not text, and directories that could not be read. */
   readonly onUnlisted?: (count: number) => void
 }
@@ -60,7 +60,7 @@ export async function* listFiles(
   for await (const entry of listEntries(link, directory, options)) yield entryOf(entry, entry.path)
 }
 
-/** The same with all that the sandbox says of each entry. */
+/** Lists a directory as {@link listFiles} does, with every field that the sandbox reports. */
 export async function* listEntries(
   link: Link,
   directory: string,
@@ -71,7 +71,7 @@ export async function* listEntries(
     signal,
     follow = false,
     onUnlisted,
-    isUnnoticed,
+    isInternal,
   }: ListOptions & CollectingOptions,
 ): AsyncGenerator<EntryOnWire, void, void> {
   checkWhole('maxEntries', maxEntries, 1, MOST_ENTRIES)
@@ -79,13 +79,13 @@ export async function* listEntries(
     type: 'file_list',
     path: directory,
     patterns: patterns === undefined ? null : checkPatterns('patterns', patterns),
-    // One more shows that there are more.
+    // One more than allowed, so that an excess is seen.
     max_entries: maxEntries + 1,
     hidden,
     follow,
     window: WINDOW_BYTES,
   }
-  const options = { signal, window: WINDOW_BYTES, isUnnoticed }
+  const options = { signal, window: WINDOW_BYTES, isInternal }
   const operation = new Operation(link, 'a directory could not be listed', question, options)
   let count = 0
   for await (const answer of operation.answers()) {
@@ -106,7 +106,7 @@ export async function* listEntries(
 /** The entry at a path. @throws SandglassError `path_not_found`, `path_refused`, `workspace_io` */
 export async function statFile(link: Link, path: string, signal?: AbortSignal): Promise<FileEntry> {
   const question = { type: 'file_stat', path } as const
-  const { result } = await new Operation(link, 'a path could not be looked at', question, { signal }).awaitDone()
+  const { result } = await new Operation(link, 'a path could not be examined', question, { signal }).awaitDone()
   const parsed = entryOnWire.safeParse(result)
   if (!parsed.success) throw new SandglassError('workspace_io', 'the sandbox described a path in an invalid form')
   return entryOf(parsed.data, path)

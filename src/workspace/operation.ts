@@ -30,12 +30,12 @@ export class Operation implements ActivityHandler {
 
   /** @throws SandglassError as {@link Link.open} does, and `aborted`. */
   constructor(link: Link, what: string, question: Question, options: OperationOptions = {}) {
-    const { signal, window = OUTPUT_WINDOW_BYTES, isUnnoticed = false, ofSession = false, id } = options
+    const { signal, window = OUTPUT_WINDOW_BYTES, isInternal = false, ofSession = false, id } = options
     if (signal?.aborted === true) throw abortedError(what)
     this.#what = what
     this.#signal = signal
     this.over = this.#done.promise.catch(() => undefined)
-    this.activity = link.open(this, { window, isUnnoticed, ofSession, ...(id === undefined ? {} : { id }) })
+    this.activity = link.open(this, { window, isInternal, ofSession, ...(id === undefined ? {} : { id }) })
     signal?.addEventListener('abort', this.#onAbort, { once: true })
     this.activity.send(question)
   }
@@ -96,9 +96,9 @@ export interface OperationOptions {
   readonly signal?: AbortSignal | undefined
   /** Bytes that may wait for the caller. */
   readonly window?: number
-  /** It is no use of the workspace. Default false. */
-  readonly isUnnoticed?: boolean | undefined
-  /** It is an operation on a session, not on files. Default false. */
+  /** True if it does not count as use of the workspace. Default false. */
+  readonly isInternal?: boolean | undefined
+  /** True for an operation on a session, not on files. Default false. */
   readonly ofSession?: boolean | undefined
   /** The id of its activity. Default: a new one. */
   readonly id?: string | undefined

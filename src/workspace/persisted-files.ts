@@ -33,7 +33,7 @@ export interface PersistOptions {
 /** An entry of the workspace as the store has it. */
 interface Held {
   readonly state: EntryState
-  /** Of a file: what the sandbox called its content then; undefined if the content must be read again. */
+  /** The version that the sandbox gave to a file then; undefined if the content must be read again. */
   readonly version: string | undefined
 }
 
@@ -112,7 +112,7 @@ export class PersistedFiles {
   }
 
   /** Something may have changed files: they are synchronised, and nobody waits for it. */
-  changed(): void {
+  noteChange(): void {
     if (this.#ended.signal.aborted) return
     this.#isDirty = true
     this.sync().catch((error: unknown) => {
@@ -203,7 +203,7 @@ export class PersistedFiles {
     const isRunning = this.#link.running.length > 0
     // Files cannot be read beside an activity that must be alone.
     if (this.#link.isTaken(false, false)) return
-    if (isRunning || this.#isDirty) this.changed()
+    if (isRunning || this.#isDirty) this.noteChange()
   }
 
   /**
@@ -312,7 +312,7 @@ export class PersistedFiles {
   }
 }
 
-/** The entries that are there after a restore, as far as they are those that were restored. */
+/** The entries after a restore that are as the restore made them. */
 function heldAfter({ entries }: StorableEntries, target: ReadonlyMap<string, EntryState>): Map<string, Held> {
   const held = new Map<string, Held>()
   for (const { path, kind, size, mode, version } of entries) {

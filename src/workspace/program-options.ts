@@ -39,7 +39,7 @@ export interface ProgramLimits {
 export interface ProgramOptions {
   /** Variables on top of those of the sandbox; nothing of the host's environment is passed on. */
   readonly env?: Readonly<Record<string, string>>
-  /** The same for values that are redacted in all output of the program, as the secrets of a run are. */
+  /** More variables, whose values are redacted in all output of the program, as the secrets of a run are. */
   readonly secrets?: Readonly<Record<string, string>>
   /** Passes secrets even if other activities of the workspace could read them: see `Workspace.trust`. Default false. */
   readonly shareSecrets?: boolean

@@ -16,8 +16,8 @@ export interface ReadBounds {
 export interface ReadManner {
   /** A file that is gone, or changes while it is read, is the part `header` with an error, or the part `broken`, and no error. */
   readonly isLenient?: boolean
-  /** It is no use of the workspace. */
-  readonly isUnnoticed?: boolean
+  /** True if it does not count as use of the workspace. */
+  readonly isInternal?: boolean
 }
 
 /** Bytes that may wait for the caller. */
@@ -33,7 +33,7 @@ export async function* readFiles(
   link: Link,
   paths: readonly string[],
   { maxFileBytes, maxTotalBytes, signal }: ReadBounds,
-  { isLenient = false, isUnnoticed = false }: ReadManner = {},
+  { isLenient = false, isInternal = false }: ReadManner = {},
 ): AsyncGenerator<PackPart, void, void> {
   const question: Question = {
     type: 'files_read',
@@ -42,7 +42,7 @@ export async function* readFiles(
     max_total_bytes: maxTotalBytes,
     window: WINDOW_BYTES,
   }
-  const operation = new Operation(link, WHAT, question, { signal, window: WINDOW_BYTES, isUnnoticed })
+  const operation = new Operation(link, WHAT, question, { signal, window: WINDOW_BYTES, isInternal })
   const reader = new PackReader()
   const expected = new ExpectedFiles(paths, maxFileBytes, maxTotalBytes, isLenient)
   for await (const answer of operation.answers()) {

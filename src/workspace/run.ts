@@ -19,7 +19,7 @@ export interface RunFacts {
   readonly executionId?: string | undefined
   /** The longest line that it may send. */
   readonly maxOutputBytes: number
-  /** It is a cell. */
+  /** True for a cell. */
   readonly ofSession: boolean
 }
 

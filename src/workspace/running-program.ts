@@ -98,7 +98,7 @@ export class RunningProgram implements ActivityHandler {
     this.#redactors = { stdout: redactor.stream(), stderr: redactor.stream() }
     this.started = this.#start.promise
     this.exited = this.#exit.promise
-    // Whoever starts a program may wait for one of them only.
+    // The caller may wait for one of them only.
     this.started.catch(() => undefined)
     this.exited.catch(() => undefined)
     const window = Math.min(OUTPUT_WINDOW_BYTES, maxWindow)

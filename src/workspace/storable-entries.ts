@@ -26,7 +26,7 @@ export async function listStorable(link: Link, maxBytes: number, signal: AbortSi
     hidden: true,
     maxEntries: MAX_ENTRIES,
     signal,
-    isUnnoticed: true,
+    isInternal: true,
     onUnlisted: (count: number) => {
       const message = `${count} names that are not UTF-8, or directories that cannot be read`
       skipped.push({ path: '', reason: 'unlisted', message })

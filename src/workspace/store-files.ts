@@ -11,9 +11,9 @@ export type Stored = { readonly state: FileState } | { readonly isGone: boolean;
 
 /** Paths in one request, which is a single line on the wire. */
 const BATCH = 256
-/** A file of more bytes is stored while it comes. */
+/** A file of more bytes is stored while it arrives. */
 const MAX_SMALL_BYTES = 64 * 1024
-/** Small files that are stored at the same time: each waits for the disk some times. */
+/** Small files that are stored at the same time: each waits for the disk several times. */
 const SIDE_BY_SIDE = 8
 
 /** The bounds of a transfer. */
@@ -57,7 +57,7 @@ async function storeBatch(
   const byPath = new Map(entries.map((entry) => [entry.path, entry]))
   const bounds = { maxFileBytes, maxTotalBytes: null, signal }
   let entry: EntryOnWire | undefined
-  for await (const part of readFiles(link, [...byPath.keys()], bounds, { isLenient: true, isUnnoticed: true })) {
+  for await (const part of readFiles(link, [...byPath.keys()], bounds, { isLenient: true, isInternal: true })) {
     if (part.kind === 'header') {
       entry = byPath.get(part.header.path)
       if (entry === undefined) continue
@@ -131,18 +131,18 @@ class Uploads {
 
   /** Resolves when everything is stored. */
   async idle(): Promise<void> {
-    await this.#storing.done()
+    await this.#storing.awaitDone()
   }
 
   /** Gives up the current file. */
   async abandon(error: unknown): Promise<void> {
     await this.#large?.abandon(error)
     this.#large = undefined
-    await this.#storing.settled()
+    await this.#storing.awaitSettled()
   }
 }
 
-/** A file that is stored while it comes. The store takes a piece before the next one is asked for. */
+/** A file that is stored while it arrives. The store takes a piece before the next one is asked for. */
 class LargeUpload {
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>
   readonly #stored: Promise<{ readonly sha256: string; readonly size: number }>

@@ -43,7 +43,7 @@ export interface RunWish {
   readonly hasSecrets: boolean
   readonly shareSecrets: boolean
   readonly maxOutputBytes: number
-  /** Of a cell: that of its session. */
+  /** The group of the session of a cell. */
   readonly group?: object | undefined
   readonly signal?: AbortSignal | undefined
 }
@@ -109,11 +109,11 @@ export class ActivityWorkspace implements WorkspaceActivities {
     }
     // Without programs, there are no processes that scripts could leave either.
     this.#link = new Link(sandbox, this.#idle, onLost, options.noPrograms === undefined)
-    const changed = (): void => this.#persisted?.changed()
+    const noteChange = (): void => this.#persisted?.noteChange()
     const open = (): Link => this.#open()
     const execId = this.#execId
-    this.#neighbours = new Neighbours(this.trust === 'shared', changed)
-    this.#inputs = new Inputs({ engine: this.engine, inputsDir: sandbox.inputsDir, open, changed })
+    this.#neighbours = new Neighbours(this.trust === 'shared', noteChange)
+    this.#inputs = new Inputs({ engine: this.engine, inputsDir: sandbox.inputsDir, open, changed: noteChange })
     this.#programs = new Programs({
       sandbox,
       neighbours: this.#neighbours,
@@ -271,7 +271,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
       found.count = checked.length
       await putFiles(this.#open(), checked, signal)
     })
-    this.#persisted?.changed()
+    this.#persisted?.noteChange()
   }
 
   async addInput(name: string, path: string, options: InputOptions = {}): Promise<WorkspaceInput> {
@@ -310,7 +310,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
     { recursive = false, signal }: { readonly recursive?: boolean; readonly signal?: AbortSignal } = {},
   ): Promise<void> {
     await removePath(this.#open(), checkPath('path', path), { recursive, signal })
-    this.#persisted?.changed()
+    this.#persisted?.noteChange()
   }
 
   async makeDirectory(
@@ -319,7 +319,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
   ): Promise<void> {
     const bits = checkWhole('mode', mode, 0, 0o777)
     await makeDirectory(this.#open(), checkPath('path', path), bits, signal)
-    this.#persisted?.changed()
+    this.#persisted?.noteChange()
   }
 
   async digest(path: string = '', { signal }: { readonly signal?: AbortSignal } = {}): Promise<PathDigest> {
@@ -328,7 +328,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
 
   collect(globs: string | readonly string[], options: CollectOptions = {}): AsyncIterable<CollectedEntry> {
     refuseUnknown('collect', options, COLLECT_OPTIONS)
-    return this.#traced(globs, collectFiles(this.#open(), globs, checkCollectOptions(options)))
+    return this.#traceCollection(globs, collectFiles(this.#open(), globs, checkCollectOptions(options)))
   }
 
   async save(
@@ -365,7 +365,10 @@ export class ActivityWorkspace implements WorkspaceActivities {
   }
 
   /** A collection as a span, from its first file to the last one that the caller wants. */
-  async *#traced<T>(globs: string | readonly string[], files: AsyncIterable<T>): AsyncGenerator<T, void, void> {
+  async *#traceCollection<T>(
+    globs: string | readonly string[],
+    files: AsyncIterable<T>,
+  ): AsyncGenerator<T, void, void> {
     const attributes: SpanAttributes = { exec_id: this.#execId, patterns: [globs].flat(), count: 0 }
     const end = beginSpan('workspace.collect', attributes)
     try {

@@ -54,7 +54,7 @@ export const HOST_MUTATIONS: readonly Mutation[] = [
     patches: [
       {
         file: 'src/stores/content.ts',
-        from: '  if ((await hashed.end()) !== sha256) throw damaged(sha256, store)\n',
+        from: '  if ((await hashed.end()) !== sha256) throw damagedError(sha256, store)\n',
         to: '  await hashed.end()\n',
       },
     ],
@@ -206,7 +206,7 @@ export const HOST_MUTATIONS: readonly Mutation[] = [
     patches: [
       {
         file: 'src/tools/bridge.ts',
-        from: 'if (!decision.approved) throw denied(tool, decision.reason)',
+        from: 'if (!decision.approved) throw deniedError(tool, decision.reason)',
         to: 'if (!decision.approved) return args',
       },
     ],

@@ -42,7 +42,7 @@ def bundle_of(value, options=None):
     for name, content in list(given.items())[: 4 * MAX_DISPLAY_TYPES]:
         if not _is_mime_type(name) or content is None:
             continue
-        ready = _carried(name, content)
+        ready = _as_text(name, content)
         if ready is None or len(data) == MAX_DISPLAY_TYPES:
             left_out.append(name)
         else:
@@ -194,7 +194,7 @@ def _select(data, options):
     return data
 
 
-def _carried(name, content):
+def _as_text(name, content):
     """Returns a content as the text that is sent: text as it is, JSON as JSON, bytes in base64; None for what cannot be."""
     if _JSON.fullmatch(name) and not isinstance(content, str):
         try:

@@ -155,7 +155,7 @@ def _by_kind(value, ancestors):
     if isinstance(value, (list, tuple, range)):
         return _array(value, ancestors)
     if isinstance(value, (set, frozenset)):
-        return _array(_sorted(value), ancestors)
+        return _array(_sort(value), ancestors)
     if isinstance(value, (bytes, bytearray, memoryview)):
         import base64
 
@@ -166,7 +166,7 @@ def _by_kind(value, ancestors):
     return _by_module(value, ancestors)
 
 
-def _sorted(members):
+def _sort(members):
     try:
         return sorted(members)
     except TypeError:  # not all can be compared

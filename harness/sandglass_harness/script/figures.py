@@ -63,7 +63,7 @@ def describe(figure):
     width, height = (round(float(n) * float(figure.dpi)) for n in figure.get_size_inches())
     title = figure.get_suptitle() if hasattr(figure, "get_suptitle") else ""
     axes = figure.get_axes()
-    head = f"Figure of {width} x {height} pixels{_quoted(title)}"
+    head = f"Figure of {width} x {height} pixels{_quote(title)}"
     parts = [_describe_axes(each) for each in axes[:MAX_AXES]]
     if len(axes) > MAX_AXES:
         parts.append(f"{len(axes) - MAX_AXES} more axes")
@@ -75,10 +75,10 @@ def describe(figure):
 def _describe_axes(axes):
     names = [name for name in ("x", "y", "z") if hasattr(axes, f"get_{name}label")]
     labels = {name: getattr(axes, f"get_{name}label")() for name in names}
-    told = [f"{name} axis{_quoted(label)}" for name, label in labels.items() if label]
+    told = [f"{name} axis{_quote(label)}" for name, label in labels.items() if label]
     marks = _marks(axes)
     words = ", ".join([*(marks or ["nothing drawn"]), *told])
-    return f"axes{_quoted(axes.get_title())} with {words}"
+    return f"axes{_quote(axes.get_title())} with {words}"
 
 
 def _marks(axes):
@@ -116,6 +116,6 @@ def _count(number, noun):
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _quoted(text):
+def _quote(text):
     text = str(text or "")
     return f" {text[:MAX_LABEL]!r}" if text else ""

@@ -112,15 +112,15 @@ function tmpfs(plan: ContainerPlan): Record<string, string> {
   // The daemon refuses two mounts at one place.
   const mounted = new Set(mounts(plan).map(({ Target }) => posix.resolve(Target)))
   const volumes = plan.imageVolumes.map((path) => posix.resolve('/', path)).filter((path) => !mounted.has(path))
-  const own = (size: number, mode: string): string =>
+  const formatOptions = (size: number, mode: string): string =>
     `rw,exec,nosuid,nodev,size=${size},mode=${mode},uid=${uid},gid=${uid}`
   return {
     // A volume would be a writable directory on the daemon's disk, without a size limit.
     ...Object.fromEntries(volumes.map((path) => [path, COVER])),
-    [INSIDE.workspace]: own(sizes.workspace, '0755'),
-    '/tmp': own(sizes.tmp, '1777'),
-    '/var/tmp': own(sizes.varTmp, '1777'),
-    '/dev/shm': own(sizes.shm, '1777'),
+    [INSIDE.workspace]: formatOptions(sizes.workspace, '0755'),
+    '/tmp': formatOptions(sizes.tmp, '1777'),
+    '/var/tmp': formatOptions(sizes.varTmp, '1777'),
+    '/dev/shm': formatOptions(sizes.shm, '1777'),
     // Message queues outlive the processes that made them: the file system that holds them is made inaccessible.
     '/dev/mqueue': COVER,
   }

@@ -30,7 +30,7 @@ export interface Findings {
 
 const ORDER: readonly EnforcedLimit[] = ['memory', 'pids', 'cpu', 'disk', 'output', 'wall']
 
-/** The limits that are in force, as far as kernel and daemon show them. */
+/** The limits that are in force, that kernel or daemon show. */
 export function enforcedLimits(limits: SandboxLimits, { checks, overhead, hasQuota }: Findings): EnforcedLimit[] {
   const held: Record<EnforcedLimit, boolean> = {
     memory: isAbout(checks['memory_limit'], limits.memoryBytes + overhead.memoryBytes, PAGE_BYTES),

@@ -12,7 +12,7 @@ export const LABEL = {
   created: 'sandglass.created',
 } as const
 
-/** The state of the process that made a container, as far as this process can see it. */
+/** The state of the process that made a container, if this process can see it. */
 export type OwnerState = 'alive' | 'dead' | 'unknown'
 
 /** Returns the labels for the containers of one engine: this process, the boot id of the machine, and an id of the engine. */

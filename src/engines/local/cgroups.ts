@@ -9,11 +9,11 @@ import { type CgroupHost, GROUP_PARENT, limitsOf, ownGroups } from './cgroup-hos
 /** The groups of one sandbox. */
 export interface Cgroup {
   readonly paths: readonly string[]
-  /** Moves a process in; everything that it starts later is in, too. Milliseconds of waiting in the kernel. */
+  /** Moves a process in; what it starts later is in, too. The kernel can take milliseconds. */
   add(pid: number): Promise<void>
   /** The limits for which the kernel names this group as the one of a process. `text` is replaced by tests only. */
   holds(pid: number, text?: string): EnforcedLimit[]
-  /** Gives its processes little of a busy processor, or their share. */
+  /** Gives its processes a small share of a busy processor, or their full share again. */
   setBackground(on: boolean): void
   /** Its CPU limit. Nothing happens where it has none, or when it is gone. */
   readonly cpu: CpuQuota
@@ -120,7 +120,7 @@ const PERIOD_US = 100_000
 /** The errors of the kernel for files of a removed group. */
 const GONE: readonly (string | undefined)[] = ['ENOENT', 'ENODEV']
 
-/** CPU time in each period, as the version writes it; null for all there is. */
+/** CPU time in each period, as the version writes it; null for no limit. */
 function quotaText(version: 1 | 2 | null, cpus: number | null): string {
   const quota = cpus === null ? null : Math.max(1000, Math.round(cpus * PERIOD_US))
   return version === 2 ? `${quota ?? 'max'} ${PERIOD_US}` : String(quota ?? -1)

@@ -49,7 +49,7 @@ export class Broker {
 
   constructor(options: BrokerOptions) {
     this.#options = options
-    this.#outbox = new Outbox((paused) => this.#current?.press(paused))
+    this.#outbox = new Outbox((paused) => this.#current?.setPaused(paused))
     this.#instances = new Instances({
       ...options,
       onReady: () => this.#serveWaiting(),
@@ -116,7 +116,7 @@ export class Broker {
   /** The host sends no more of a file while much of it waits for the instance. */
   async #intakeTaken(): Promise<void> {
     const guest = this.#current === undefined ? this.#instances.spare?.guest : undefined
-    if (guest !== undefined && guest.unsentBytes > CAPS.highWaterBytes) await guest.taken()
+    if (guest !== undefined && guest.unsentBytes > CAPS.highWaterBytes) await guest.awaitTaken()
   }
 
   #takeLine(line: Uint8Array): void {

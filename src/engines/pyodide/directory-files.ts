@@ -38,7 +38,7 @@ export async function filesBelow(option: string, directory: string, target: stri
       const kind = await stat(path).catch(() => undefined) // a link that leads nowhere
       if (kind?.isDirectory() === true) await walk(path, `${to}/${name}`)
       else if (kind?.isFile() === true) {
-        if (from.endsWith('__pycache__') && !(await isCheckedByNobody(path))) continue
+        if (from.endsWith('__pycache__') && !(await isUncheckedByteCode(path))) continue
         total += kind.size
         if (total > MAX_BUNDLE_BYTES) throw new Error(`it holds more than ${MAX_BUNDLE_BYTES} bytes`)
         found.push({ path: `${to}/${name}`, content: await readFile(path) })
@@ -59,7 +59,7 @@ export async function filesBelow(option: string, directory: string, target: stri
  * True for byte code of Pyodide's Python that is valid whatever the time of its source: the files of an instance have times of
  * their own.
  */
-async function isCheckedByNobody(path: string): Promise<boolean> {
+async function isUncheckedByteCode(path: string): Promise<boolean> {
   if (!path.endsWith(BYTE_CODE)) return false
   const file = await open(path)
   try {

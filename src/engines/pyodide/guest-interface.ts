@@ -20,7 +20,7 @@ export interface GuestProcess {
   /** The number of bytes that the process has not read yet. */
   readonly unsentBytes: number
   /** Resolves when the process has read what is unsent now, or can read nothing more. Never rejects. */
-  taken(): Promise<void>
+  awaitTaken(): Promise<void>
   /** Interrupts a cell of a session, by its number in this instance. `onNoted` is called when the instance knows of it. */
   interrupt(turn: number, onNoted: () => void): void
   kill(): void

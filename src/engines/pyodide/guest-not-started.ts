@@ -23,7 +23,7 @@ export function makeUnstartedGuest(child: ChildProcess, explain: (error: unknown
     send: ignoreCall,
     sendToScript: ignoreCall,
     unsentBytes: 0,
-    taken: () => Promise.resolve(),
+    awaitTaken: () => Promise.resolve(),
     interrupt: ignoreCall,
     kill: ignoreCall,
     destroy: ignoreCall,

@@ -84,7 +84,7 @@ export function startGuest(
     get unsentBytes() {
       return input.writableLength
     },
-    taken: () => takenOf(input),
+    awaitTaken: () => takenOf(input),
     interrupt(turn, noted) {
       onNoted = noted
       const number = Buffer.alloc(4)

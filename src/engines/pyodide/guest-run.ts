@@ -14,8 +14,8 @@ const KEEP_MS = 30_000
 /** Time for them after a cancellation. */
 const CANCELLED_KEEP_MS = 500
 
-/** The part of a session in the run of a cell: its number in the instance, and the output of the instance. */
-export interface CellTurn {
+/** A cell in the instance of its session: its number there, and the output of the instance. */
+export interface GuestCell {
   readonly turn: number
   readonly output: GuestOutput
 }
@@ -29,12 +29,12 @@ export class GuestRun {
   readonly answerHead: Buffer
   readonly #outbox: RunOutbox
   readonly #onFiles: ((message: GuestMessage) => void) | undefined
-  readonly #cell: CellTurn | undefined
+  readonly #cell: GuestCell | undefined
   #killing: Countdown | undefined
   #waking: Countdown | undefined
   /** Set for a script that asked to be woken. */
   #wake: NodeJS.Timeout | undefined
-  /** Ends the collection. It holds on to the run, with the files that it took. */
+  /** Ends the collection in time. Until then it keeps the run, and the files that it has collected, in memory. */
   #collecting: NodeJS.Timeout | undefined
   #wantsInterrupt = false
   #isKilled = false
@@ -49,7 +49,7 @@ export class GuestRun {
     spare: Spare,
     outbox: RunOutbox,
     onFiles?: (message: GuestMessage) => void,
-    cell?: CellTurn,
+    cell?: GuestCell,
   ) {
     this.#cell = cell
     this.spare = spare
@@ -149,11 +149,11 @@ export class GuestRun {
     this.state.killedFor ??= cause
     this.#isKilled = true
     this.guest.kill()
-    this.press(false) // read the rest of the pipes, which is small
+    this.setPaused(false) // read the rest of the pipes, which is small
   }
 
   /** Stops or resumes reading from the script: a host that does not read stops the script. Deadlines continue. */
-  press(paused: boolean): void {
+  setPaused(paused: boolean): void {
     for (const stream of [this.guest.frames, this.guest.stdout, this.guest.stderr]) {
       if (paused) stream.pause()
       else stream.resume()

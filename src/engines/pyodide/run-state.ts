@@ -22,7 +22,7 @@ export type KillCause = 'timeout' | 'output-limit' | 'cancelled' | 'memory'
 
 const SETUP_OVER = Buffer.from('{"type":"setup_over"}')
 const FINISHED = Buffer.from('{"type":"finished"}')
-/** The same with the modules that the script loaded: 32 of 200 characters. */
+/** The beginning of this frame if it names the modules that the script loaded: at most 32 of 200 characters. */
 const FINISHED_WITH = Buffer.from('{"type":"finished","imported":[')
 const MAX_FINISHED_BYTES = 8 * 1024
 const DISPLAY = Buffer.from('{"type":"display",')

@@ -1,4 +1,4 @@
-/** A node of Emscripten's file system, as far as it is used here. */
+/** The parts that are used of a node of Emscripten's file system. */
 export interface FileNode {
   readonly id: number
   name: string
@@ -73,7 +73,7 @@ export interface FileSystem {
   isLink(mode: number): boolean
 }
 
-/** The result of `loadPyodide`, as far as it is used. */
+/** The parts that are used of the result of `loadPyodide`. */
 export interface Pyodide {
   readonly FS: FileSystem
   readonly _module: EmscriptenModule

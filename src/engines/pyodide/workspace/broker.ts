@@ -5,12 +5,12 @@ import { Instances } from '../instances.ts'
 import { Outbox } from '../outbox.ts'
 import { refuse } from '../requests.ts'
 import type { Spare, StartGuest } from '../spare.ts'
-import { outgoing, type OutgoingFiles } from './carried-files.ts'
-import { FileActivity, type FilePlace } from './file-activity.ts'
+import { packOutgoing, type OutgoingFiles } from './carried-files.ts'
+import { FileActivity, type FileContext } from './file-activity.ts'
 import { FileError } from './file-error.ts'
 import { readWorkspaceRequest, type WorkspaceRequest } from './requests.ts'
-import { ScriptActivity, type ScriptPlace } from './script-activity.ts'
-import { NO_COPIES, SessionActivity, type SessionPlace } from './session-activity.ts'
+import { ScriptActivity, type ScriptContext } from './script-activity.ts'
+import { NO_COPIES, SessionActivity, type SessionContext } from './session-activity.ts'
 import { type TreeBounds, WorkspaceTree } from './tree.ts'
 
 /** The time a script runs alone before the next instance is started. */
@@ -45,7 +45,7 @@ type AnyActivity = ScriptActivity | FileActivity | SessionActivity
  * when its process has sent everything. So a script sees nothing of an earlier one but files, and a process that is lost takes only
  * what its own script wrote.
  */
-export class WorkspaceBroker implements FilePlace, ScriptPlace, SessionPlace {
+export class WorkspaceBroker implements FileContext, ScriptContext, SessionContext {
   readonly channel: Channel
   readonly closed: Promise<Ending>
   readonly tree: WorkspaceTree
@@ -217,7 +217,7 @@ export class WorkspaceBroker implements FilePlace, ScriptPlace, SessionPlace {
     this.#running = activity
     if (request.session !== undefined) return this.#executeCell(activity, request)
     try {
-      const files = outgoing(this.tree.top)
+      const files = packOutgoing(this.tree.top)
       const spare = await this.#spareWith(files, activity)
       if (spare !== undefined && !this.#isOver) await this.#runIn(spare, { activity, request, files })
     } catch (error) {
@@ -323,8 +323,8 @@ export class WorkspaceBroker implements FilePlace, ScriptPlace, SessionPlace {
     session: SessionActivity,
     spare: Spare,
   ): Promise<void> {
-    const place = { files: session.files, cell: session.beginTurn(), awaitEnd: () => spare.guest.ended }
-    const { done, incoming, lives } = await activity.run(request, spare, place)
+    const context = { files: session.files, cell: session.beginTurn(), awaitEnd: () => spare.guest.ended }
+    const { done, incoming, lives } = await activity.run(request, spare, context)
     if (this.#isOver) return
     session.noteLeft(incoming)
     this.#uses += 1

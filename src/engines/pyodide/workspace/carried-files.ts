@@ -27,7 +27,7 @@ export interface OutgoingFiles {
 }
 
 /** Packs a tree for an instance. @param known files that are in it, by their indices; absent: it has none. */
-export function outgoing(top: DirectoryNode, known?: ReadonlyMap<number, FileNode>): OutgoingFiles {
+export function packOutgoing(top: DirectoryNode, known?: ReadonlyMap<number, FileNode>): OutgoingFiles {
   // By content: a file that a script left as it was is another node.
   const indexOf = new Map([...(known ?? [])].map(([index, { content }]) => [content, index]))
   const indices = new Map<DirectoryNode, number>([[top, -1]])

@@ -14,8 +14,8 @@ export type FileRequest = Extract<
   }
 >
 
-/** The place where operations on files happen. */
-export interface FilePlace {
+/** The parts of a workspace that an operation on files uses. */
+export interface FileContext {
   readonly tree: WorkspaceTree
   readonly outbox: Outbox
   /** @throws FileError while a script runs: its files are in its process. */
@@ -27,20 +27,20 @@ export interface FilePlace {
 export class FileActivity {
   readonly id: string
   readonly #request: FileRequest
-  readonly #place: FilePlace
+  readonly #context: FileContext
   readonly #flow: Flow
   readonly #intake: PackIntake
   readonly #startedAt = performance.now()
   #ungranted = 0
   #isOver = false
 
-  constructor(request: FileRequest, place: FilePlace) {
+  constructor(request: FileRequest, context: FileContext) {
     this.id = request.execution_id
     this.#request = request
-    this.#place = place
-    this.#flow = new Flow(this.id, place.outbox, 'window' in request ? request.window : 0)
-    this.#intake = new PackIntake(place.tree, (write) => {
-      place.assertQuiet()
+    this.#context = context
+    this.#flow = new Flow(this.id, context.outbox, 'window' in request ? request.window : 0)
+    this.#intake = new PackIntake(context.tree, (write) => {
+      context.assertQuiet()
       write()
     })
   }
@@ -68,7 +68,7 @@ export class FileActivity {
   }
 
   endInput(): void {
-    if (this.#try(() => this.#intake.finish())) this.#finish(null, this.#written())
+    if (this.#try(() => this.#intake.finish())) this.#finish(null, this.#describeWritten())
   }
 
   cancel(): void {
@@ -83,7 +83,7 @@ export class FileActivity {
 
   async #work(): Promise<void> {
     try {
-      this.#place.assertQuiet()
+      this.#context.assertQuiet()
       const result = await this.#serve()
       if (!this.#flow.isOver) this.#finish(null, result)
     } catch (error) {
@@ -93,7 +93,7 @@ export class FileActivity {
 
   async #serve(): Promise<unknown> {
     const request = this.#request
-    const { tree } = this.#place
+    const { tree } = this.#context
     switch (request.type) {
       case 'files_read': {
         const { paths, max_file_bytes: maxFileBytes, max_total_bytes: maxTotalBytes } = request
@@ -127,13 +127,13 @@ export class FileActivity {
     }
   }
 
-  #written(): object {
+  #describeWritten(): object {
     return { files: this.#intake.files, bytes: this.#intake.bytes }
   }
 
   #fail({ code, message }: FileError): void {
     this.#intake.abort()
-    this.#finish({ code, message }, this.#request.type === 'files_write' ? this.#written() : null)
+    this.#finish({ code, message }, this.#request.type === 'files_write' ? this.#describeWritten() : null)
   }
 
   #finish(error: { readonly code: string; readonly message: string } | null, result: unknown): void {
@@ -141,11 +141,11 @@ export class FileActivity {
     this.stop()
     const duration_ms = Math.round((performance.now() - this.#startedAt) * 1000) / 1000
     this.#send({ type: 'activity_done', ending: null, error, result: result ?? null, duration_ms, confirmed: true })
-    this.#place.onOver(this.id)
+    this.#context.onOver(this.id)
   }
 
   #send({ type, ...fields }: { readonly type: string; readonly [field: string]: unknown }): void {
     const frame = { type, execution_id: this.id, ...fields }
-    this.#place.outbox.put(Buffer.from(`${JSON.stringify(frame)}\n`))
+    this.#context.outbox.put(Buffer.from(`${JSON.stringify(frame)}\n`))
   }
 }

@@ -171,12 +171,12 @@ export async function sendPack(
       file = fileAt(tree, path, limits, total)
     } catch (error) {
       if (!(error instanceof FileError)) throw error
-      if (!(await put(...framed({ path, error: { code: error.code, message: error.message } })))) return false
+      if (!(await put(...frameHeader({ path, error: { code: error.code, message: error.message } })))) return false
       continue
     }
     const { content, mode, mtimeMs } = file
     total += content.length
-    if (!(await put(...framed({ path, mode, size: content.length, mtime_ms: mtimeMs })))) return false
+    if (!(await put(...frameHeader({ path, mode, size: content.length, mtime_ms: mtimeMs })))) return false
     for (let at = 0; at < content.length; at += PIECE_BYTES) {
       const piece = content.subarray(at, at + PIECE_BYTES)
       if (!(await put(lengthOf(piece.length), piece))) return false
@@ -203,7 +203,7 @@ function fileAt(
   return node
 }
 
-function framed(header: object): readonly [Uint8Array, Uint8Array] {
+function frameHeader(header: object): readonly [Uint8Array, Uint8Array] {
   const body = Buffer.from(JSON.stringify(header))
   return [lengthOf(body.length), body]
 }

@@ -6,7 +6,7 @@ import {
   CAPS,
   LineSplitter,
 } from '../../../protocol/index.ts'
-import { type CellTurn, GuestRun } from '../guest-run.ts'
+import { type GuestCell, GuestRun } from '../guest-run.ts'
 import type { Outbox } from '../outbox.ts'
 import type { Spare } from '../spare.ts'
 import { IncomingFiles, type OutgoingFiles } from './carried-files.ts'
@@ -16,18 +16,18 @@ import type { FileNode, TreeBounds } from './tree.ts'
 
 type ExecuteFrame = Extract<HostFrame, { type: 'execute' }>
 
-/** The place where scripts run. */
-export interface ScriptPlace {
+/** The parts of a workspace that a script uses. */
+export interface ScriptContext {
   readonly outbox: Outbox
   readonly bounds: TreeBounds
   /** The request of a script is complete. */
   admit(activity: ScriptActivity, request: ExecuteFrame): void
 }
 
-/** The place of one run. */
-export interface RunPlace {
+/** The files and the instance of one run. */
+export interface RunContext {
   readonly files: ReadonlyMap<number, FileNode>
-  readonly cell?: CellTurn | undefined
+  readonly cell?: GuestCell | undefined
   /** Resolves when the instance has ended. */
   readonly awaitEnd: () => Promise<{ readonly code: number | null; readonly signal: string | null }>
 }
@@ -35,7 +35,7 @@ export interface RunPlace {
 /** A script of a workspace, from its request to its last frame. */
 export class ScriptActivity {
   readonly id: string
-  readonly #place: ScriptPlace
+  readonly #context: ScriptContext
   readonly #head: ExecuteFrame | Extract<HostActivityFrame, { type: 'execute_in_parts' }>
   readonly #lines = new LineSplitter(CAPS.requestLineBytes)
   readonly #taken: TakenLines
@@ -50,12 +50,12 @@ export class ScriptActivity {
   #isInterrupted = false
   readonly #cancelled = Promise.withResolvers<void>()
 
-  constructor(head: ExecuteFrame | Extract<HostActivityFrame, { type: 'execute_in_parts' }>, place: ScriptPlace) {
+  constructor(head: ExecuteFrame | Extract<HostActivityFrame, { type: 'execute_in_parts' }>, context: ScriptContext) {
     this.id = head.execution_id
     this.#head = head
-    this.#place = place
+    this.#context = context
     this.#missing = head.type === 'execute_in_parts' ? head.body_bytes : 0
-    this.#taken = new TakenLines(place.outbox, () => this.#press())
+    this.#taken = new TakenLines(context.outbox, () => this.#applyBackPressure())
   }
 
   /** The session of a cell. */
@@ -82,14 +82,14 @@ export class ScriptActivity {
   }
 
   begin(): void {
-    if (this.#head.type === 'execute') this.#place.admit(this, this.#head)
+    if (this.#head.type === 'execute') this.#context.admit(this, this.#head)
   }
 
   input(bytes: Uint8Array): void {
     this.#ungranted += bytes.length
     if (this.#ungranted >= INPUT_WINDOW_BYTES / 4) {
       const credit = { type: 'credit', execution_id: this.id, stream: 'stdin', bytes: this.#ungranted }
-      this.#place.outbox.put(Buffer.from(`${JSON.stringify(credit)}\n`))
+      this.#context.outbox.put(Buffer.from(`${JSON.stringify(credit)}\n`))
       this.#ungranted = 0
     }
     if (this.#missing === 0 || this.#head.type === 'execute') return this.#takeLines(bytes)
@@ -99,7 +99,7 @@ export class ScriptActivity {
     if (this.#missing > 0) return
     const request = joinRequest(this.#head, Buffer.concat(this.#body))
     this.#body = []
-    this.#place.admit(this, request)
+    this.#context.admit(this, request)
   }
 
   endInput(): void {
@@ -128,7 +128,7 @@ export class ScriptActivity {
   /** The host does not read fast enough, or does again. */
   hold(isHeld: boolean): void {
     this.#isHeld = isHeld
-    this.#press()
+    this.#applyBackPressure()
   }
 
   cancel(): void {
@@ -181,11 +181,11 @@ export class ScriptActivity {
   async run(
     request: ExecuteFrame,
     spare: Spare,
-    { files, cell, awaitEnd }: RunPlace,
+    { files, cell, awaitEnd }: RunContext,
   ): Promise<{ readonly done: object; readonly incoming: IncomingFiles; readonly lives: boolean }> {
-    const incoming = new IncomingFiles(files, this.#place.bounds)
+    const incoming = new IncomingFiles(files, this.#context.bounds)
     const run = (this.#run = new GuestRun(request, spare, this.#taken, (message) => incoming.take(message), cell))
-    this.#press()
+    this.#applyBackPressure()
     if (this.#isInterrupted) run.interrupt()
     try {
       await run.follow()
@@ -207,8 +207,8 @@ export class ScriptActivity {
     }
   }
 
-  #press(): void {
-    this.#run?.press(this.#isHeld || this.#taken.isFull)
+  #applyBackPressure(): void {
+    this.#run?.setPaused(this.#isHeld || this.#taken.isFull)
   }
 }
 

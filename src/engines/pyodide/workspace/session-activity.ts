@@ -4,7 +4,7 @@ import { countsOf, GuestOutput } from '../guest-output.ts'
 import type { GuestRun } from '../guest-run.ts'
 import type { Outbox } from '../outbox.ts'
 import type { Spare } from '../spare.ts'
-import { type IncomingFiles, outgoing, type OutgoingFiles } from './carried-files.ts'
+import { type IncomingFiles, packOutgoing, type OutgoingFiles } from './carried-files.ts'
 import { lookAnswer } from './look-answer.ts'
 import type { FileNode, WorkspaceTree } from './tree.ts'
 
@@ -18,8 +18,8 @@ const CHECKPOINT = { grade: 'none', lacks: [NO_COPIES] } as const
 const LOOK_MS = 1500
 const MAX_LOOK_BYTES = 1024 * 1024
 
-/** The place where sessions run. */
-export interface SessionPlace {
+/** The parts of a workspace that a session uses. */
+export interface SessionContext {
   readonly tree: WorkspaceTree
   readonly outbox: Outbox
   /** An instance for one session alone; undefined if the session or the sandbox ended first. */
@@ -35,7 +35,7 @@ export interface SessionPlace {
  */
 export class SessionActivity {
   readonly id: string
-  readonly #place: SessionPlace
+  readonly #context: SessionContext
   readonly #startedAt = performance.now()
   readonly #cancelled = Promise.withResolvers<void>()
   #instance: { readonly spare: Spare; readonly output: GuestOutput } | undefined
@@ -50,9 +50,9 @@ export class SessionActivity {
   #known: ReadonlyMap<number, FileNode> = new Map()
   #version = -1
 
-  constructor({ execution_id }: Extract<HostActivityFrame, { type: 'session' }>, place: SessionPlace) {
+  constructor({ execution_id }: Extract<HostActivityFrame, { type: 'session' }>, context: SessionContext) {
     this.id = execution_id
-    this.#place = place
+    this.#context = context
   }
 
   get guest(): GuestProcess | undefined {
@@ -83,12 +83,12 @@ export class SessionActivity {
   }
 
   async #open(): Promise<void> {
-    const spare = await this.#place.lease(this)
+    const spare = await this.#context.lease(this)
     if (this.#isOver) return spare?.guest.destroy()
     if (spare === undefined) return this.#finish(CANCELLED)
     const { guest } = spare
     this.#instance = { spare, output: new GuestOutput(guest) }
-    void this.#place.endOf(guest).then(() => this.#onGone())
+    void this.#context.endOf(guest).then(() => this.#onGone())
     guest.send({ type: 'session' })
     this.#send({ type: 'session_ready', checkpoint: CHECKPOINT })
   }
@@ -97,8 +97,8 @@ export class SessionActivity {
 
   /** The files to bring into the instance before a cell; undefined if it has them. */
   get missingFiles(): OutgoingFiles | undefined {
-    const { tree } = this.#place
-    return tree.version === this.#version ? undefined : outgoing(tree.top, this.#known)
+    const { tree } = this.#context
+    return tree.version === this.#version ? undefined : packOutgoing(tree.top, this.#known)
   }
 
   /** The files of the instance, by their indices. */
@@ -109,16 +109,16 @@ export class SessionActivity {
   /** Notes the files that the instance has; undefined: it may have none of them. */
   noteBrought(files: ReadonlyMap<number, FileNode> | undefined): void {
     this.#known = files ?? new Map()
-    this.#version = files === undefined ? -1 : this.#place.tree.version
+    this.#version = files === undefined ? -1 : this.#context.tree.version
   }
 
   /** Takes what a cell left. Without it, the next cell gets the files of the workspace. */
   noteLeft(incoming: IncomingFiles): void {
     const { tree } = incoming
     if (tree === undefined) return this.noteBrought(undefined)
-    this.#place.tree.replace(tree.top, tree.size)
+    this.#context.tree.replace(tree.top, tree.size)
     this.#known = incoming.files
-    this.#version = this.#place.tree.version
+    this.#version = this.#context.tree.version
   }
 
   /** The part of the session in the run of a cell. */
@@ -241,7 +241,7 @@ export class SessionActivity {
   #finish(error: Failure): void {
     if (this.#isOver) return
     this.stop()
-    this.#place.onOver(this.id)
+    this.#context.onOver(this.id)
     const duration_ms = Math.round(performance.now() - this.#startedAt)
     this.#send({ type: 'activity_done', ending: null, error, result: null, duration_ms, confirmed: true })
   }
@@ -251,7 +251,7 @@ export class SessionActivity {
   }
 
   #put(frame: object): void {
-    this.#place.outbox.put(Buffer.from(`${JSON.stringify(frame)}\n`))
+    this.#context.outbox.put(Buffer.from(`${JSON.stringify(frame)}\n`))
   }
 
   credit(): void {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { CarriedEntry, GuestMessage } from '../../../../src/engines/pyodide/guest/wire.ts'
-import { IncomingFiles, outgoing } from '../../../../src/engines/pyodide/workspace/carried-files.ts'
+import { IncomingFiles, packOutgoing } from '../../../../src/engines/pyodide/workspace/carried-files.ts'
 import { WorkspaceTree } from '../../../../src/engines/pyodide/workspace/tree.ts'
 
 const BOUNDS = { maxBytes: 1000, maxNodes: 20, maxTextBytes: 10_000 }
@@ -12,7 +12,7 @@ const content = (text: string): GuestMessage => ({ type: 'content', payload: Buf
 function receive(...messages: readonly (GuestMessage | Record<string, unknown>)[]): IncomingFiles {
   const tree = new WorkspaceTree('/workspace', BOUNDS)
   tree.put('sent', 0o644, Buffer.from('sent'))
-  const incoming = new IncomingFiles(outgoing(tree.top).files, BOUNDS)
+  const incoming = new IncomingFiles(packOutgoing(tree.top).files, BOUNDS)
   for (const message of [...messages, { type: 'kept' }]) incoming.take(message as GuestMessage)
   return incoming
 }
@@ -123,13 +123,13 @@ test('paths of a tree: links are followed inside alone, and never to write', () 
 test('a cell gets the content of new files alone, and the same files after a script that left them as they were', () => {
   const tree = new WorkspaceTree('/workspace', BOUNDS)
   tree.put('d/kept', 0o644, Buffer.from('kept'))
-  const first = outgoing(tree.top, new Map())
+  const first = packOutgoing(tree.top, new Map())
   expect(first.message).toMatchObject({ type: 'sync', entries: [{ kind: 'd' }, { name: 'kept', size: 4 }] })
   expect(Buffer.concat(first.contents).toString()).toBe('kept')
   const { version } = tree
   tree.put('new', 0o644, Buffer.from('new'))
   expect(tree.version).not.toBe(version)
-  const before = outgoing(tree.top)
+  const before = packOutgoing(tree.top)
   const incoming = new IncomingFiles(before.files, BOUNDS)
   incoming.take({
     type: 'entries',
@@ -137,7 +137,7 @@ test('a cell gets the content of new files alone, and the same files after a scr
   })
   incoming.take({ type: 'kept' })
   if (incoming.tree !== undefined) tree.replace(incoming.tree.top, incoming.tree.size)
-  const second = outgoing(tree.top, first.files)
+  const second = packOutgoing(tree.top, first.files)
   expect(second.message.entries.map(({ name, from }) => [name, from])).toEqual([
     ['d', undefined],
     ['new', undefined],
