@@ -72,6 +72,10 @@ describe.each(PAGES)('%s', (page) => {
   })
 })
 
+test('README has at most 900 words', () => {
+  expect(readPage('README.md').trim().split(/\s+/).length).toBeLessThanOrEqual(900)
+})
+
 /** The anchors of a page's headings, as GitHub makes them. */
 function anchorsOf(page: string): Set<string> {
   const headings = [...page.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => heading)
