@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createSandglass } from '../../../src/index.ts'
+import { createSandglass, type Sandglass, type SandglassOptions } from '../../../src/index.ts'
 import { makeCacheDir } from '../../support/environments/fixture.ts'
 import { lacksIndex } from '../../support/environments/real-index.ts'
 import { requireLocalEngine } from '../../support/local-engine.ts'
@@ -33,13 +33,8 @@ emit_result({
 describe.skipIf(skip || lacksIndex)('the package index of this machine', () => {
   test('has joblib, whose worker processes run in scripts, in cells, and again after a rollback', async () => {
     using cache = makeCacheDir()
-    await using sandglass = await createSandglass({
-      engine: 'local',
-      poolSize: 0,
-      dependencies: ['joblib'],
-      environments: { cacheDir: cache.path },
-      limits: { executionTimeoutSec: 60, memoryBytes: 1024 ** 3 },
-    })
+    const limits = { executionTimeoutSec: 60, memoryBytes: 1024 ** 3 }
+    await using sandglass = await openWith('joblib', cache.path, { poolSize: 0, limits })
     const work = 'from joblib import Parallel, delayed\ndef square(n): return n * n\n'
     const call = 'Parallel(n_jobs=2)(delayed(square)(n) for n in range(3))'
     const squares = [0, 1, 4]
@@ -52,12 +47,7 @@ describe.skipIf(skip || lacksIndex)('the package index of this machine', () => {
 
   test('has pandas, whose results keep their labels', async () => {
     using cache = makeCacheDir()
-    await using sandglass = await createSandglass({
-      engine: 'local',
-      poolSize: 1,
-      dependencies: ['pandas'],
-      environments: { cacheDir: cache.path },
-    })
+    await using sandglass = await openWith('pandas', cache.path, { poolSize: 1 })
     const result = await sandglass.run(SCRIPT, { limits: { executionTimeoutSec: 60 } })
     expect(result).toMatchObject({ error: null, environment: { cached: false } })
     expect(Object.keys(result.environment?.packages ?? {})).toEqual(expect.arrayContaining(['numpy', 'pandas']))
@@ -91,3 +81,7 @@ describe.skipIf(skip || lacksIndex)('the package index of this machine', () => {
     expect(result.warnings).toMatchObject([{ code: 'nan_as_null' }])
   }, 120_000)
 })
+
+function openWith(dependency: string, cacheDir: string, options: SandglassOptions): Promise<Sandglass> {
+  return createSandglass({ ...options, engine: 'local', dependencies: [dependency], environments: { cacheDir } })
+}

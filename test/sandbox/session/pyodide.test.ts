@@ -1,27 +1,23 @@
 import { once } from 'node:events'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
-import { createSandglass, defineTool, type Sandglass, type Session, type Workspace } from '../../../src/index.ts'
+import { defineTool, type Sandglass, type Session, type Workspace } from '../../../src/index.ts'
 import { scriptedModel } from '../../../src/testing/index.ts'
-import { sharedCache } from '../../support/engines/pyodide/shared-cache.ts'
+import { openSharedWorkspace, type SharedWorkspace } from '../../support/engines/pyodide/shared-workspace.ts'
 import { allProcesses, commandLineOf } from '../../support/processes.ts'
 
 const MiB = 1024 * 1024
-const cache = sharedCache()
+let shared: SharedWorkspace
 let sg: Sandglass
 let ws: Workspace
 /** The session of the tests that leave one alive. */
 let kept: Session
 beforeAll(async () => {
-  const limits = { memoryBytes: 256 * MiB, diskBytes: 64 * MiB }
-  sg = await createSandglass({ engine: 'pyodide', poolSize: 0, limits, pyodide: { cacheDir: cache.path } })
-  ws = await sg.workspace()
+  shared = await openSharedWorkspace()
+  ;({ sg, ws } = shared)
   kept = await ws.session()
 }, 60_000)
-afterAll(async () => {
-  await sg?.close()
-  cache[Symbol.dispose]()
-})
+afterAll(() => shared?.[Symbol.asyncDispose]())
 const textOf = async (path: string): Promise<string> => Buffer.from(await ws.get(path)).toString()
 
 test('a cell works as on other engines: value, display, semicolon, underscore, future, await, traceback, hint', async () => {

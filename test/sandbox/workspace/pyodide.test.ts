@@ -1,27 +1,23 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 import type { Workspace } from '../../../src/options/index.ts'
-import { createSandglass, type Sandglass } from '../../../src/sandglass.ts'
+import type { Sandglass } from '../../../src/sandglass.ts'
 import { defineTool } from '../../../src/tools/index.ts'
-import { sharedCache } from '../../support/engines/pyodide/shared-cache.ts'
+import { openSharedWorkspace, type SharedWorkspace } from '../../support/engines/pyodide/shared-workspace.ts'
 import { heldMemory } from '../../support/memory.ts'
 import { allProcesses, commandLineOf } from '../../support/processes.ts'
 import { testStagingByCopy } from '../../support/workspace-api-rules.ts'
 import { testFileRules } from '../../support/workspace-file-rules.ts'
 
 const MiB = 1024 * 1024
-const cache = sharedCache()
+let shared: SharedWorkspace
 let sg: Sandglass
 let ws: Workspace
 beforeAll(async () => {
-  const limits = { memoryBytes: 256 * MiB, diskBytes: 64 * MiB }
-  sg = await createSandglass({ engine: 'pyodide', poolSize: 0, limits, pyodide: { cacheDir: cache.path } })
-  ws = await sg.workspace()
+  shared = await openSharedWorkspace()
+  ;({ sg, ws } = shared)
 }, 60_000)
-afterAll(async () => {
-  await sg.close()
-  cache[Symbol.dispose]()
-})
+afterAll(() => shared?.[Symbol.asyncDispose]())
 const textOf = async (path: string): Promise<string> => Buffer.from(await ws.get(path)).toString()
 
 testFileRules({
