@@ -184,29 +184,29 @@ export class Dependencies {
     const host = [...named, ...ofTools]
     const fromHost = new Set(host.map(({ text }) => text))
     const asked = parseRequirements(untrusted, 'untrustedDependencies')
-    const ofScript = script === undefined ? [] : await this.#wishesOf(script, [...host, ...asked])
-    const wished = merge([...asked, ...ofScript])
-    const wishes = wished.filter(({ text }) => !fromHost.has(text))
-    const requirements = merge([...host, ...wishes])
+    const ofScript = script === undefined ? [] : await this.#requestedBy(script, [...host, ...asked])
+    const requested = merge([...asked, ...ofScript])
+    const beyondHost = requested.filter(({ text }) => !fromHost.has(text))
+    const requirements = merge([...host, ...beyondHost])
     assertFew(requirements, 'dependencies with those of tools and of the script')
-    return { requirements, fromScript: wishes.length > 0, host }
+    return { requirements, fromScript: beyondHost.length > 0, host }
   }
 
   /**
    * The packages that the script names and the host does not.
    * @throws SandglassError `dependency_not_allowed`; `dependency_conflict` if it requires another Python.
    */
-  async #wishesOf(script: string, host: readonly Requirement[]): Promise<readonly Requirement[]> {
+  async #requestedBy(script: string, host: readonly Requirement[]): Promise<readonly Requirement[]> {
     const { fromScript } = this.environments.options
     const named = new Set(host.map(({ name }) => name))
     const metadata = await readScriptMetadata(script)
     const python = metadata?.requiresPython === undefined ? undefined : (await this.knownTarget())?.python
     if (metadata?.requiresPython !== undefined && python !== undefined) assertPython(metadata.requiresPython, python)
-    const wished = parseRequirements(metadata?.dependencies ?? [], 'dependencies of the script (# /// script)')
+    const declared = parseRequirements(metadata?.dependencies ?? [], 'dependencies of the script (# /// script)')
     if (fromScript !== 'off') {
-      return fromScript === 'imports' ? merge([...wished, ...requirementsOfImports(script, named)]) : wished
+      return fromScript === 'imports' ? merge([...declared, ...requirementsOfImports(script, named)]) : declared
     }
-    const refused = wished.filter(({ name }) => !named.has(name))
+    const refused = declared.filter(({ name }) => !named.has(name))
     if (refused.length === 0) return []
     throw new SandglassError(
       'dependency_not_allowed',

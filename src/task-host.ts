@@ -122,7 +122,7 @@ export class WorkspaceHost implements ScriptHost {
     return pinnedOf(this.#runner, this.#environment)
   }
 
-  /** @param group of a cell: that of its session. */
+  /** @param group the group of the session of a cell. */
   async checkout(signal: AbortSignal, group?: object): Promise<Loan> {
     const { workspace, files: _, ...run } = this.#needs
     const loan = await this.#runner.workspaces.borrow(workspace, { ...run, signal }, this.#files, group)

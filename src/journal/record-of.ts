@@ -137,8 +137,19 @@ class Fold {
 
 type AttemptEvent = Extract<JournalEvent, { readonly attempt: number }>
 
-function takeInto({ draft: attempt, calls, reviews }: OpenAttempt, event: AttemptEvent): void {
+function takeInto(open: OpenAttempt, event: AttemptEvent): void {
+  const { draft: attempt } = open
   switch (event.type) {
+    case 'script_proposed':
+    case 'proposal_decided':
+      return takeReview(open, event)
+    case 'tool_called':
+    case 'approval_requested':
+    case 'approval_decided':
+    case 'tool_answered':
+      return takeCall(open, event)
+    case 'script_executed':
+      return takeEnd(attempt, event)
     case 'prompt_written':
       attempt.prompt = { digest: event.digest, chars: event.chars, text: event.text }
       return
@@ -160,6 +171,40 @@ function takeInto({ draft: attempt, calls, reviews }: OpenAttempt, event: Attemp
     case 'script_checked':
       attempt.violations = [...event.violations]
       return
+    case 'sandbox_assigned':
+      return
+    case 'script_rerun':
+      attempt.rerun = event.reason
+      attempt.intermediates = []
+      attempt.displays = []
+      return
+    case 'intermediate':
+      attempt.intermediates.push({ label: event.label, data: event.data })
+      return
+    case 'display':
+      attempt.displays.push({ data: event.data, leftOut: event.left_out })
+      return
+    case 'log':
+      attempt.logs.push({ level: event.level, message: event.message })
+      return
+    case 'stagnation_found':
+      attempt.repetition = event.repetition
+      return
+    case 'attempt_ended':
+      attempt.status = event.status
+      attempt.error = event.error
+      attempt.repetition = event.repetition ?? attempt.repetition
+      attempt.durationMs = event.duration_ms
+  }
+}
+
+type EventOf<T extends AttemptEvent['type']> = Extract<AttemptEvent, { readonly type: T }>
+
+function takeReview(
+  { draft: attempt, reviews }: OpenAttempt,
+  event: EventOf<'script_proposed' | 'proposal_decided'>,
+): void {
+  switch (event.type) {
     case 'script_proposed': {
       const { proposal_id: proposalId, plan, script, sha256, dependencies, tools, problem, at: proposedAt } = event
       const { limits_enforced: limitsEnforced, ...sandbox } = event.sandbox
@@ -188,13 +233,14 @@ function takeInto({ draft: attempt, calls, reviews }: OpenAttempt, event: Attemp
       attempt.script = script ?? review.script
       return
     }
-    case 'sandbox_assigned':
-      return
-    case 'script_rerun':
-      attempt.rerun = event.reason
-      attempt.intermediates = []
-      attempt.displays = []
-      return
+  }
+}
+
+function takeCall(
+  { draft: attempt, calls }: OpenAttempt,
+  event: EventOf<'tool_called' | 'approval_requested' | 'approval_decided' | 'tool_answered'>,
+): void {
+  switch (event.type) {
     case 'tool_called': {
       const { key, line, name, effect, args } = event
       const call = { key, line, name, effect, args, ok: null, ms: null, resultJson: null, error: null }
@@ -222,38 +268,22 @@ function takeInto({ draft: attempt, calls, reviews }: OpenAttempt, event: Attemp
       Object.assign(call, { ok: event.ok, ms: event.ms, resultJson: event.result_json, error: event.error })
       return
     }
-    case 'intermediate':
-      attempt.intermediates.push({ label: event.label, data: event.data })
-      return
-    case 'display':
-      attempt.displays.push({ data: event.data, leftOut: event.left_out })
-      return
-    case 'log':
-      attempt.logs.push({ level: event.level, message: event.message })
-      return
-    case 'script_executed':
-      attempt.status = event.status as AttemptStatus
-      attempt.error = event.error
-      attempt.traceback = event.traceback
-      attempt.hasResult = event.has_result
-      attempt.finalData = event.final_data
-      attempt.stdout = event.stdout
-      attempt.stderr = event.stderr
-      attempt.warnings = [...event.warnings]
-      attempt.files = [...(event.files ?? [])]
-      if (event.cell !== undefined) attempt.cell = event.cell
-      attempt.sandbox = sandboxOf(event.sandbox)
-      attempt.executionMs = event.duration_ms
-      return
-    case 'stagnation_found':
-      attempt.repetition = event.repetition
-      return
-    case 'attempt_ended':
-      attempt.status = event.status
-      attempt.error = event.error
-      attempt.repetition = event.repetition ?? attempt.repetition
-      attempt.durationMs = event.duration_ms
   }
+}
+
+function takeEnd(attempt: AttemptDraft, event: EventOf<'script_executed'>): void {
+  attempt.status = event.status as AttemptStatus
+  attempt.error = event.error
+  attempt.traceback = event.traceback
+  attempt.hasResult = event.has_result
+  attempt.finalData = event.final_data
+  attempt.stdout = event.stdout
+  attempt.stderr = event.stderr
+  attempt.warnings = [...event.warnings]
+  attempt.files = [...(event.files ?? [])]
+  if (event.cell !== undefined) attempt.cell = event.cell
+  attempt.sandbox = sandboxOf(event.sandbox)
+  attempt.executionMs = event.duration_ms
 }
 
 function callId({ key, name }: { readonly key: string; readonly name: string }): string {

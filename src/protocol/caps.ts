@@ -15,7 +15,7 @@ export interface Caps {
   readonly level: number
   /** Characters of the message of an error, without the note on what was cut. */
   readonly errorMessage: number
-  /** Characters of its traceback, likewise. */
+  /** Characters of the traceback of an error, without the note on what was cut. */
   readonly traceback: number
   /** Paths of NaNs that a frame names. */
   readonly nullPaths: number

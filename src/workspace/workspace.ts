@@ -37,7 +37,7 @@ import { type SavedFile, saveFiles, type SaveOptions } from './save.ts'
 import type { Checkpoint, RestoreResult, SyncResult } from './sync-result.ts'
 
 /** The request of a script to run in a workspace. */
-export interface RunWish {
+export interface BorrowRequest {
   readonly executionId?: string | undefined
   readonly files?: unknown
   readonly hasSecrets: boolean
@@ -187,8 +187,8 @@ export class ActivityWorkspace implements WorkspaceActivities {
   }
 
   /** A sandbox for one script. Its files are there when this resolves. */
-  async borrow(wish: RunWish): Promise<BorrowedSandbox> {
-    const { executionId, files, hasSecrets, shareSecrets, maxOutputBytes, group, signal } = wish
+  async borrow(request: BorrowRequest): Promise<BorrowedSandbox> {
+    const { executionId, files, hasSecrets, shareSecrets, maxOutputBytes, group, signal } = request
     const checked = files === undefined ? [] : await checkFilesInput(files)
     const syncing = this.#blockingSync()
     if (syncing !== undefined) await syncing

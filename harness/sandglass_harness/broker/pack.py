@@ -166,7 +166,7 @@ class _NewLink:
         self.discard()
 
     def discard(self):
-        """Lets go of its directory."""
+        """Closes its directory."""
         os.close(self._directory)
 
 
@@ -190,7 +190,7 @@ class _Directory:
         self.discard()
 
     def discard(self):
-        """Lets go of it."""
+        """Closes it."""
         os.close(self._fd)
 
 

@@ -76,7 +76,7 @@ def show_picture(value):
 
 
 def rehearse(value, emitter):
-    """Makes a line that nobody gets."""
+    """Makes the line of a display and sends it to nobody: the first display of a script then finds warm memory."""
     from . import bundle
 
     data, left_out = bundle.bundle_of(value)
