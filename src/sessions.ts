@@ -182,7 +182,7 @@ class WorkspaceSession implements Session {
   async checkpoint(name?: string, { files = false }: { readonly files?: boolean } = {}): Promise<SessionCheckpoint> {
     checkName(name)
     const { id, grade, lacks } = await this.#held.checkpoint()
-    const stored = files ? await this.#workspace.checkpoint() : undefined
+    const stored = files ? await this.#storeFiles(id) : undefined
     const redactor = this.#redactor()
     return {
       id,
@@ -190,6 +190,16 @@ class WorkspaceSession implements Session {
       grade,
       lacks: lacks.map((text) => redactor.text(text)),
       files: stored?.id ?? null,
+    }
+  }
+
+  /** Without the files, the copy of the process is of no use to anybody. */
+  async #storeFiles(checkpoint: string): Promise<{ readonly id: string }> {
+    try {
+      return await this.#workspace.checkpoint()
+    } catch (error) {
+      await this.#held.release(checkpoint).catch(() => undefined) // a cell or the end of the session came between
+      throw error
     }
   }
 
@@ -211,6 +221,10 @@ class WorkspaceSession implements Session {
       missing: [...redactAll(missing), kept],
       checkpoint: { ...state, lacks: redactAll(state.lacks) },
     }
+  }
+
+  release(checkpoint: SessionCheckpoint | string): Promise<void> {
+    return this.#held.release(typeof checkpoint === 'string' ? checkpoint : checkpoint.id)
   }
 
   async branch(count: number): Promise<Session[]> {

@@ -12,7 +12,7 @@ import { escapeForMessage } from './terminal-text.ts'
 
 const HELP = `:checkpoint [NAME]  keep the state of this branch   :restore NAME  go back to it
 :branch [NAME]      switch to a new branch          :switch NAME   switch to another one; the first is main
-:branches           list branches and checkpoints   :drop NAME     end a branch
+:branches           list branches and checkpoints   :drop NAME     end a branch or a checkpoint
 :vars               list the variables              :quit          end the session
 
 A block ends with an empty line. Tab completes names. Ctrl-C interrupts a cell, whose changes stay; a second Ctrl-C ends it,

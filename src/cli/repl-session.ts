@@ -29,11 +29,8 @@ export class ReplSession implements AsyncDisposable {
   }
 
   /** Keeps the state under a name. @throws SandglassError as `Session.checkpoint`; `invalid_request` for a name that is taken */
-  async checkpoint(
-    branch: string = MAIN,
-    name: string = this.#freeName('c', this.#checkpoints),
-  ): Promise<SessionCheckpoint> {
-    this.#refuseTaken(this.#checkpoints, name, 'checkpoint')
+  async checkpoint(branch: string = MAIN, name: string = this.#freeName('c')): Promise<SessionCheckpoint> {
+    this.#refuseTaken(name)
     const made = await this.branch(branch).checkpoint(name)
     this.#checkpoints.set(name, { made, branch })
     return made
@@ -54,17 +51,23 @@ export class ReplSession implements AsyncDisposable {
   }
 
   /** Begins a branch with the present state. @throws SandglassError as `Session.branch`; `invalid_request` for a name that is taken */
-  async fork(branch: string | undefined, name: string = this.#freeName('b', this.#branches)): Promise<string> {
-    this.#refuseTaken(this.#branches, name, 'branch')
+  async fork(branch: string | undefined, name: string = this.#freeName('b')): Promise<string> {
+    this.#refuseTaken(name)
     const [made] = await this.branch(branch).branch(1)
     if (made !== undefined) this.#branches.set(name, made)
     return name
   }
 
-  /** Ends a branch. @throws SandglassError `invalid_request` for `main`, and for one that is not there */
+  /** Ends a branch, or a checkpoint of any branch. @throws SandglassError `invalid_request` for `main`, and for what is not there */
   async drop(name: string): Promise<void> {
     if (name === MAIN) throw new SandglassError('invalid_request', 'main cannot be dropped: it ends with the session')
-    const branch = found(this.#branches, name, 'branch')
+    const kept = this.#checkpoints.get(name)
+    if (kept !== undefined) {
+      await this.branch(kept.branch).release(kept.made)
+      this.#checkpoints.delete(name)
+      return
+    }
+    const branch = found(this.#branches, name, 'branch or checkpoint')
     this.#branches.delete(name)
     for (const checkpoint of this.checkpointsOf(name)) this.#checkpoints.delete(checkpoint)
     await branch.close()
@@ -74,15 +77,22 @@ export class ReplSession implements AsyncDisposable {
     await Promise.all([...this.#branches.values()].toReversed().map((branch) => branch.close()))
   }
 
-  #freeName(letter: string, taken: ReadonlyMap<string, unknown>): string {
+  #freeName(letter: string): string {
     let number = 1
-    while (taken.has(`${letter}${number}`)) number += 1
+    while (this.#kindOf(`${letter}${number}`) !== undefined) number += 1
     return `${letter}${number}`
   }
 
-  #refuseTaken(taken: ReadonlyMap<string, unknown>, name: string, what: string): void {
-    if (taken.has(name))
-      throw new SandglassError('invalid_request', `there is a ${what} ${JSON.stringify(name)} already`)
+  /** Branches and checkpoints share their names, because `drop` takes both. */
+  #refuseTaken(name: string): void {
+    const kind = this.#kindOf(name)
+    if (kind !== undefined)
+      throw new SandglassError('invalid_request', `there is a ${kind} ${JSON.stringify(name)} already`)
+  }
+
+  #kindOf(name: string): 'branch' | 'checkpoint' | undefined {
+    if (this.#branches.has(name)) return 'branch'
+    return this.#checkpoints.has(name) ? 'checkpoint' : undefined
   }
 }
 

@@ -86,8 +86,8 @@ export interface Session extends AsyncDisposable {
   /** Raises KeyboardInterrupt in the cell that runs, if one does. The state stays. @throws SandglassError `session_closed`, `session_lost` */
   interrupt(): Promise<void>
   /**
-   * Keeps the present state of the process until the session ends; with `files`, also the files of a workspace that was opened with
-   * `persist`. At most 32 checkpoints.
+   * Keeps the present state of the process until `release()` or the end of the session; with `files`, also the files of a workspace
+   * that was opened with `persist`. At most 32 checkpoints at a time.
    * @throws SandglassError `checkpoint_unavailable`, `sandbox_busy`, `session_closed`, `session_lost`, and those of `Workspace.checkpoint`
    */
   checkpoint(name?: string, options?: { readonly files?: boolean }): Promise<SessionCheckpoint>
@@ -97,6 +97,11 @@ export interface Session extends AsyncDisposable {
    * `session_closed`, `session_lost`, and those of `Workspace.restore`
    */
   restore(checkpoint: SessionCheckpoint | string, options?: { readonly files?: boolean }): Promise<RestoredState>
+  /**
+   * Ends a checkpoint of this session, by its object or id, and frees its memory and process. What `files` stored stays.
+   * @throws SandglassError `checkpoint_unavailable` for one that is not there, `sandbox_busy`, `session_closed`, `session_lost`
+   */
+  release(checkpoint: SessionCheckpoint | string): Promise<void>
   /**
    * Makes 1 to 16 sessions that begin with the present state and run side by side in the same workspace: files are shared.
    * @throws SandglassError `checkpoint_unavailable`, `invalid_request`, `sandbox_busy`, `session_closed`, `session_lost`

@@ -74,7 +74,7 @@ export interface SessionBranchFrame {
   checkpoint: string | null
 }
 
-/** Keep the present state of a session until it ends, under the id of this activity. */
+/** Keep the present state of a session until it is released, or the session ends, under the id of this activity. */
 export interface SessionCheckpointFrame {
   type: 'session_checkpoint'
   execution_id: string
@@ -84,6 +84,14 @@ export interface SessionCheckpointFrame {
 /** Make the state of a session that of a checkpoint, which stays. */
 export interface SessionRestoreFrame {
   type: 'session_restore'
+  execution_id: string
+  session: string
+  checkpoint: string
+}
+
+/** End a checkpoint of a session. */
+export interface SessionReleaseFrame {
+  type: 'session_release'
   execution_id: string
   session: string
   checkpoint: string
@@ -207,6 +215,7 @@ export type HostActivityFrame =
   | SessionBranchFrame
   | SessionCheckpointFrame
   | SessionRestoreFrame
+  | SessionReleaseFrame
   | SessionLookFrame
   | InterruptFrame
   | InputFrame
@@ -237,6 +246,7 @@ export const hostActivityFrames: {
   session_branch: z.ZodType<SessionBranchFrame>
   session_checkpoint: z.ZodType<SessionCheckpointFrame>
   session_restore: z.ZodType<SessionRestoreFrame>
+  session_release: z.ZodType<SessionReleaseFrame>
   session_look: z.ZodType<SessionLookFrame>
   interrupt: z.ZodType<InterruptFrame>
   input: z.ZodType<InputFrame>
@@ -296,6 +306,12 @@ export const hostActivityFrames: {
   }),
   session_restore: z.strictObject({
     type: z.literal('session_restore'),
+    execution_id: executionId,
+    session: executionId,
+    checkpoint: executionId,
+  }),
+  session_release: z.strictObject({
+    type: z.literal('session_release'),
     execution_id: executionId,
     session: executionId,
     checkpoint: executionId,

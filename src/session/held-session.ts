@@ -124,6 +124,12 @@ export class HeldSession implements ActivityHandler {
     return restoredAnswer.parse(await this.#ask('restore', { type: 'session_restore', session: this.id, checkpoint }))
   }
 
+  /** Ends a checkpoint. @throws SandglassError `checkpoint_unavailable` */
+  async release(checkpoint: string): Promise<void> {
+    this.assertCheckpoints('release()')
+    await this.#ask('release', { type: 'session_release', session: this.id, checkpoint })
+  }
+
   async variables(): Promise<readonly SessionVariable[]> {
     const question = { type: 'session_look', session: this.id, code: null, cursor: 0 } as const
     return variablesAnswer.parse(await this.#ask('variables', question))

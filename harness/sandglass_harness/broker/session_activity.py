@@ -8,7 +8,7 @@ from .activity import ProcessActivity
 from .cell_activity import LOST, ROLLED_BACK
 from .ending import ending_of
 from .run import checkpoint_of, texts_of
-from .session_copies import MAX_WHY, NO_CHECKPOINT, SessionCopies
+from .session_copies import MAX_WHY, NO_CHECKPOINT, UNKNOWN, SessionCopies
 from .session_family import SessionFamily, mark_of_root
 from .session_operations import SessionLook
 from .session_process import SessionProcess
@@ -227,7 +227,7 @@ class SessionActivity(ProcessActivity):
         """Makes the state that of a checkpoint, and answers the operation."""
         named = self.copies.find_named(name)
         if named is None or not named.is_alive():
-            operation.fail(NO_CHECKPOINT, "the session has no such checkpoint")
+            operation.fail(NO_CHECKPOINT, UNKNOWN)
             return
 
         def on_copy(copy):

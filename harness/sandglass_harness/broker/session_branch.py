@@ -1,7 +1,7 @@
 """A branch: a session that begins with the state of another one."""
 
 from .session_activity import LOST_CODE, SessionActivity
-from .session_copies import NO_CHECKPOINT
+from .session_copies import NO_CHECKPOINT, UNKNOWN
 
 
 class BranchActivity(SessionActivity):
@@ -25,7 +25,7 @@ class BranchActivity(SessionActivity):
             return "busy", "a cell or an operation of the session is under way"
         source = self._source_in(parent)
         if source is None or not source.is_alive():
-            return NO_CHECKPOINT, "the session has no such checkpoint"
+            return NO_CHECKPOINT, UNKNOWN
         why = parent.copies.find_obstacle()
         return None if why is None else (NO_CHECKPOINT, why)
 

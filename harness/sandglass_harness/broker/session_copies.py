@@ -12,7 +12,7 @@ FORK_SEC = 5.0  # for a fork of a large process on a busy machine; after it the 
 MEMORY_SHARE = 0.45  # of the memory limit: with a larger process, a copy and the changes of a cell would not fit
 MAX_CHECKPOINTS = 32
 MAX_WHY = 500  # characters of a reason that a process gives
-NO_CHECKPOINT = "no_checkpoint"
+NO_CHECKPOINT, UNKNOWN = "no_checkpoint", "the session has no such checkpoint"
 
 
 class _Fork:
@@ -135,7 +135,7 @@ class SessionCopies:
         """Keeps a copy of the present state under the id of the operation, and answers it with what the copy holds."""
         why = self.find_obstacle()
         if len(self._named) >= MAX_CHECKPOINTS:
-            why = f"the session has {MAX_CHECKPOINTS} checkpoints already"
+            why = f"the session has {MAX_CHECKPOINTS} checkpoints already; release() ends one"
         if why is not None:
             operation.fail(NO_CHECKPOINT, why)
             return
@@ -148,6 +148,12 @@ class SessionCopies:
             operation.succeed(holds)
 
         self.fork(self._owner.head, on_copy, lambda why: operation.fail(NO_CHECKPOINT, why), stays=True)
+
+    def release(self, name):
+        """Ends the copy of a checkpoint. Returns False if there is none."""
+        copy = self._named.pop(name, None)
+        self.drop(copy)
+        return copy is not None
 
     # ── how they are made ───────────────────────────────────────────────────────────────────────────────────────
 

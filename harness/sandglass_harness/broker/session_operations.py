@@ -1,10 +1,11 @@
-"""Operations on a session between two cells: keep a checkpoint, restore one, list variables, complete names."""
+"""Operations on a session between two cells: keep a checkpoint, restore or release one, list variables, complete names."""
 
 import time
 
 from ..caps import MAX_LACK, MAX_LISTED, MAX_SAFE_INTEGER
 from ..text import cut_head
 from .activity import Activity
+from .session_copies import NO_CHECKPOINT, UNKNOWN
 
 MAX_DIMENSIONS = 4
 LOOK_SEC = 5.0  # for the answer of the process to a look at its variables
@@ -70,7 +71,7 @@ class SessionOperation(Activity):
 
 
 class SessionCheckpoint(SessionOperation):
-    """Keeps a copy of the present state until the session ends. The id of this activity is its name."""
+    """Keeps a copy of the present state until it is released, or the session ends. The id of this activity is its name."""
 
     def act(self, session):
         session.keep_copy(self)
@@ -81,6 +82,16 @@ class SessionRestore(SessionOperation):
 
     def act(self, session):
         session.restore(self.frame["checkpoint"], self)
+
+
+class SessionRelease(SessionOperation):
+    """Ends a checkpoint."""
+
+    def act(self, session):
+        if session.copies.release(self.frame["checkpoint"]):
+            self.succeed({})
+        else:
+            self.fail(NO_CHECKPOINT, UNKNOWN)
 
 
 class SessionLook(SessionOperation):

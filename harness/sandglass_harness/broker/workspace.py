@@ -37,6 +37,7 @@ _KINDS = {
     "session_branch": BranchActivity,
     "session_checkpoint": session_operations.SessionCheckpoint,
     "session_restore": session_operations.SessionRestore,
+    "session_release": session_operations.SessionRelease,
     "session_look": session_operations.SessionLook,
     "dial": Connection,
     "files_read": transfer.FilesRead,

@@ -104,6 +104,7 @@ FIELDS = {
     "session_branch": (_ID, ("session", is_id), ("checkpoint", _is_id_or_absent)),
     "session_checkpoint": (_ID, ("session", is_id)),
     "session_restore": (_ID, ("session", is_id), ("checkpoint", is_id)),
+    "session_release": (_ID, ("session", is_id), ("checkpoint", is_id)),
     "session_look": (_ID, ("session", is_id), ("code", _is_code_or_absent), ("cursor", is_count)),
     "interrupt": (_ID,),
     "input": (_ID,),

@@ -140,6 +140,7 @@ export function sessionTests(at: Fixture): void {
         await assert.rejects(session.run('x = 2', { onError: 'rollback' }), refused)
         await assert.rejects(session.checkpoint(), refused)
         await assert.rejects(session.restore('none'), refused)
+        await assert.rejects(session.release('none'), refused)
         await assert.rejects(session.branch(2), refused)
         const next = await session.run('x')
         assert.deepEqual([next.value, next.number], [1, 2])

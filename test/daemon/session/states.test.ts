@@ -24,6 +24,16 @@ describe.skipIf(skip)('in a session of the engine docker', () => {
     expect([later.found, after.found]).toEqual([later.wanted, after.wanted])
   })
 
+  test('a timeout tells of a lock that nothing can release', async () => {
+    await using session = await workspace.session()
+    const cell = await session.run('import queue\nqueue.Queue().get()', { timeoutSec: 0.7 })
+    expect(cell).toMatchObject({
+      status: 'timed-out',
+      state: 'rolled-back',
+      error: expect.stringContaining('it waits for a lock that nothing can release any more') as string,
+    })
+  })
+
   test('the transcript of the docs is what a session does', async () => {
     await using session = await workspace.session()
     expect(await pageWithTranscript(session)).toBe(readFileSync(PAGE_OF_SESSIONS, 'utf8'))

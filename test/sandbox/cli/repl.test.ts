@@ -1,12 +1,14 @@
 import { afterAll, describe, expect, test } from 'vitest'
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { linesOf, makeCli } from '../../support/cli/sandglass.ts'
 import { runAtTerminal, screenOf } from '../../support/cli/terminal.ts'
 import { requireLocalEngine } from '../../support/local-engine.ts'
+import { fencesOf } from '../../support/run-example.ts'
 
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
+const CLI_PAGE = join(import.meta.dirname, '../../../docs/cli.md')
 const { skip } = await requireLocalEngine()
 const cli = makeCli()
 afterAll(() => cli[Symbol.dispose]())
@@ -61,9 +63,14 @@ ZeroDivisionError: division by zero
 >>> :what
 there is no command :what
 HELP
+>>> :branch one
+sandglass: there is a checkpoint "one" already
 >>> :drop side
 >>> :branches
 * main: checkpoints one
+>>> :drop one
+>>> :branches
+* main: no checkpoints
 >>> 
 `
 const INTERRUPTED = `Python whose variables survive a crash. :help shows the commands, Ctrl-D ends.
@@ -154,6 +161,8 @@ describe.skipIf(skip)('sandglass repl', () => {
       { id: '8', command: 'variables', branch: 'b1' },
       { id: '9', command: 'drop', name: 'b1' },
       { id: '10', cell: 'x', branch: 'b1' },
+      { id: '11', command: 'drop', name: 'one' },
+      { id: '12', command: 'restore', name: 'one' },
     )
     expect(lines).toMatchObject([
       { id: '1' },
@@ -166,7 +175,20 @@ describe.skipIf(skip)('sandglass repl', () => {
       { id: '8', variables: [{ name: 'x', type: 'list', shape: [2] }] },
       { id: '9', command: 'drop', name: 'b1' },
       { id: '10', type: 'error', code: 'invalid_request', error: expect.stringContaining('no branch "b1"') as string },
+      { id: '11', command: 'drop', name: 'one' },
+      { id: '12', type: 'error', error: expect.stringContaining('no checkpoint "one"') as string },
     ])
+  })
+
+  test('--json answers the requests of docs/cli.md as the page says', async () => {
+    const [, section = ''] = /^## `repl`$(.*?)^## /ms.exec(readFileSync(CLI_PAGE, 'utf8')) ?? []
+    const [requests = '', wanted = ''] = fencesOf(section).flatMap(({ language, text }) =>
+      language === 'json' ? text : [],
+    )
+    const { stdout } = await cli.run(['repl', '--json', '--engine', 'local'], { input: requests })
+    const withoutTime = (lines: string): string => lines.replaceAll(/"duration_ms":[\d.]+/g, '"duration_ms":0')
+    expect(withoutTime(stdout)).toBe(withoutTime(wanted))
+    expect(wanted).not.toBe('')
   })
 
   test('--json names pictures of --save that were not saved, and warnings', async () => {
@@ -250,7 +272,10 @@ describe.skipIf(skip)('sandglass repl', () => {
         [PROMPT, `${'\u001B[A'.repeat(6)}\n`],
         [PROMPT, ':restore\n'],
         [PROMPT, ':what\n'],
+        [PROMPT, ':branch one\n'],
         [PROMPT, ':drop side\n'],
+        [PROMPT, ':branches\n'],
+        [PROMPT, ':drop one\n'],
         [PROMPT, ':branches\n'],
         [PROMPT, '\u0004'],
       ],

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
-import { createSandglass, defineTool, type Sandglass } from '../../../src/index.ts'
+import { storeInMemory } from '../../../src/artifacts/index.ts'
+import { createSandglass, defineTool, type Sandglass, type SessionCheckpoint } from '../../../src/index.ts'
 import { eventually } from '../../support/eventually.ts'
 
 let sg: Sandglass
@@ -26,6 +27,49 @@ test('a session goes back to a checkpoint, more than once, and what ran in it en
   await session.restore(checkpoint.id)
   expect(await session.run('x')).toMatchObject({ value: 1 })
   await expect(session.restore('other')).rejects.toMatchObject({ code: 'checkpoint_unavailable' })
+})
+
+test('a loop that keeps a checkpoint before each cell releases the oldest ones, and then goes back to one that it kept', async () => {
+  await using session = await sg.session()
+  await session.run('import ctypes; ctypes.CDLL(None).prctl(15, b"loop", 0, 0, 0)\nx = 0')
+  const kept: SessionCheckpoint[] = []
+  const keep = async (times: number): Promise<void> => {
+    for (let n = 0; n < times; n += 1) {
+      kept.push(await session.checkpoint())
+      await session.run('x += 1')
+    }
+  }
+  await keep(32)
+  await expect(session.checkpoint()).rejects.toThrow('32 checkpoints already; release() ends one')
+  for (const each of kept.splice(0, 30)) await session.release(each)
+  await keep(2)
+  const count =
+    'sum(open(f"/proc/{p}/comm").read() == "copy:loop\\n" for p in __import__("os").listdir("/proc") if p.isdigit())'
+  // The copy of the state before this cell is one of them.
+  await expect.poll(async () => (await session.run(count)).value, { timeout: 20_000 }).toBe(5)
+  await session.restore(kept[0]?.id ?? '')
+  expect(await session.run('x')).toMatchObject({ value: 30 })
+  await session.release(kept[0]?.id ?? '')
+  for (const use of ['restore', 'release'] as const)
+    await expect(session[use](kept[0]?.id ?? '')).rejects.toMatchObject({ code: 'checkpoint_unavailable' })
+  expect(await session.run('x = 7\nimport os; os._exit(1)')).toMatchObject({ state: 'rolled-back' })
+  expect(await session.run('x')).toMatchObject({ value: 30 })
+})
+
+test('with files, a checkpoint and its restore include those of the workspace, and without a store nothing is kept', async () => {
+  await using session = await sg.session({ persist: 'files-of-a-session', store: storeInMemory() })
+  await session.run('x = 1\nopen("a.txt", "w").write("one")')
+  const both = await session.checkpoint('both', { files: true })
+  expect(both.files).not.toBeNull()
+  await session.run('x = 2\nopen("a.txt", "w").write("two")\nopen("b.txt", "w").close()')
+  const { missing } = await session.restore(both, { files: true })
+  expect(missing).toEqual(['shared memory, and what tools of the host have done did not go back'])
+  const look = await session.run('import os\n[x, open("a.txt").read(), sorted(os.listdir())]')
+  expect(look).toMatchObject({ value: [1, 'one', ['a.txt']] })
+  await using plain = await sg.session()
+  for (let n = 0; n < 33; n += 1)
+    await expect(plain.checkpoint('both', { files: true })).rejects.toMatchObject({ code: 'invalid_request' })
+  expect(await plain.checkpoint()).toMatchObject({ grade: 'whole', files: null })
 })
 
 test('a checkpoint tells what it lacks without copies after each cell, too', async () => {

@@ -175,6 +175,7 @@ export class WorkspaceBroker implements FileContext, ScriptContext, SessionConte
       case 'session_branch':
       case 'session_checkpoint':
       case 'session_restore':
+      case 'session_release':
         return this.#failActivity(frame.execution_id, { code: 'no_checkpoint', message: NO_COPIES })
       case 'start':
       case 'dial':
