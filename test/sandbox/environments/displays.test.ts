@@ -93,6 +93,43 @@ emit_result(pd.DataFrame({"a": [1]}))
     expect(shown[1]).toEqual({ type: 'display', executionId: result.executionId, place: 1, ...squares })
   }, 60_000)
 
+  test('the picture of a figure is the one that matplotlib saves with a tight box, wherever its parts are placed', async () => {
+    const script = `
+import base64, io
+import matplotlib.pyplot as plt
+def lines():
+    plt.plot([1e6, 3e6, 2e6], label="a long label")
+    plt.title("T"); plt.xlabel("x"); plt.ylabel("y"); plt.suptitle("S"); plt.legend(bbox_to_anchor=(1.05, 1), loc="upper left")
+def bars():
+    plt.bar(["a long name", "b"], [1, 2]); plt.xticks(rotation=70); plt.annotate("far", (0, 0), xytext=(1.9, 2.5), arrowprops={})
+def grid():
+    figure, axes = plt.subplots(2, 2, sharex=True)
+    for place, each in enumerate(axes.flat):
+        each.plot([1, 10**place]); each.set_ylabel("y")
+    axes[0, 0].xaxis.tick_top(); figure.align_ylabels()
+def picture(): plt.imshow([[1, 2], [3, 4]]); plt.title("P")
+def pie(): plt.pie([1, 2, 3], labels=["a", "b", "c"])
+def scatter(): plt.scatter([1, 2], [3, 4], c=[5, 6]); plt.colorbar(label="c")
+def engine(): plt.subplots(2, 2, layout="constrained")
+def polar(): plt.polar([1, 2], [3, 4])
+def solid(): plt.figure().add_subplot(projection="3d").plot([1, 2], [3, 4], [5, 6])
+def legend(): plt.plot([1], label="a"); plt.legend(bbox_to_anchor=(0, 1.02, 1, 0.1), loc="lower left", mode="expand")
+def event():
+    figure = plt.figure(); plt.plot([1, 2])
+    figure.canvas.mpl_connect("draw_event", lambda _: figure.suptitle("S", y=1.1))
+saved = []
+for draw in (lines, bars, grid, picture, pie, scatter, engine, polar, solid, legend, event):
+    draw(); content = io.BytesIO()
+    plt.savefig(content, bbox_inches="tight", pad_inches=0.1); plt.close()
+    saved.append(base64.b64encode(content.getvalue()).decode())
+    draw(); plt.show()
+emit_result(saved)
+`
+    const { error, displays, finalData } = await sandglass.run(script)
+    expect(error).toBeNull()
+    expect(displays.map(({ data }) => data['image/png'])).toEqual(finalData)
+  }, 60_000)
+
   test('a figure in a result is shown and named there, also one of plotly', async () => {
     const script = `
 import matplotlib.pyplot as plt, plotly.graph_objects as go, polars as pl
