@@ -124,11 +124,12 @@ def _check_taken_names(kinds, base_globals, emitter):
     return True
 
 
-def report_ending(emitter, error, timeout_text, is_setup=False):
-    """Reports the exception that left the script, or the code before it. Returns (how it ended, exit code)."""
+def report_ending(emitter, error, timeout_text, is_setup=False, note=""):
+    """Reports the exception that left the script, or the code before it; `note` follows the message of a timeout. Returns (how it ended,
+    exit code)."""
     if isinstance(error, emit.ScriptTimeout):
         place = explain.describe_place(error)
-        _report(emitter, f"Script timed out after {timeout_text}s", place, "timeout")
+        _report(emitter, f"Script timed out after {timeout_text}s{note}", place, "timeout")
         return TIMED_OUT, 1
     if is_setup and not isinstance(error, MemoryError):
         message, place = explain.describe(error)

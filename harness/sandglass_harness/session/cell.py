@@ -10,7 +10,7 @@ from ..caps import MAX_VALUE_BYTES
 from ..script import display, emit, runtime, script_process, tool_functions
 from ..script.convert import to_json_with_nulls
 from ..wire import encode
-from . import cells
+from . import cells, hints
 
 _REHEARSAL = """{"script": "1", "inputs": {}, "secrets": {}, "limits": {}, "deadline": 1e12, "timeout_text": "30", "announces_script": false,
 "tools": null, "tool_sources": null, "stdin_base64": null, "preamble": null, "postamble": null, "check": null, "cell": {"number": 0}}"""
@@ -89,7 +89,8 @@ class Cells:
                 if not emit.clock_ran_out():
                     display.flush_figures()
         except BaseException as error:
-            return runtime.report_ending(self._emitter, error, request["timeout_text"])[1]
+            note = hints.note_of_timeout(error) if isinstance(error, emit.ScriptTimeout) else ""
+            return runtime.report_ending(self._emitter, error, request["timeout_text"], note=note)[1]
         return 0
 
     def _show(self, value):

@@ -68,6 +68,17 @@ def explain(error):
         error.args = (f"{error.args[0]}{_SPAWN}",)
 
 
+def note_of_timeout(error):
+    """Returns what to add to the message of a timeout, or "": a pool starts processes that do not find its function again and again."""
+    place = error.__traceback__
+    while place is not None:
+        name = place.tb_frame.f_globals.get("__name__")
+        if type(name) is str and name == "multiprocessing.pool" and spawns():
+            return _SPAWN
+        place = place.tb_next
+    return ""
+
+
 def spawns():
     """True if this process has started processes by spawn or forkserver."""
     return any(f"multiprocessing.popen_{way}" in sys.modules for way in ("spawn_posix", "forkserver"))

@@ -1,6 +1,7 @@
 import linecache
 import os
 import signal
+import time
 import unittest
 
 from sandglass_harness.script import emit
@@ -39,6 +40,25 @@ class FramesTest(unittest.TestCase):
     def test_a_signal_during_a_cell_is_not_told_of_by_the_next_one(self):
         kinds = serve("import os, signal; os.kill(os.getpid(), signal.SIGINT)", "2")
         self.assertEqual(kinds, ["error", "finished", "value", "display", "finished"])
+
+
+class TimeoutTest(unittest.TestCase):
+    def test_one_of_a_pool_that_spawns_says_why_its_processes_find_no_function(self):
+        def go():
+            emitter = forked.Collecting()
+            emit.use(emitter)
+            emit.install_clock()
+            served = cell.Cells(cells.Namespace({}), emitter, None)
+            os.dup2(os.open("/dev/null", os.O_WRONLY), 2)
+            served.run({**REQUEST, "script": "import multiprocessing.pool\ndef f(n): return n"})
+            spawned = "with multiprocessing.get_context('spawn').Pool(1) as pool: pool.map(f, [1])"
+            for script in (spawned, "while True: pass"):
+                served.run({**REQUEST, "script": script, "deadline": time.monotonic() + 0.2})
+            return [frame["message"] for frame in emitter.frames if frame["type"] == "error"]
+
+        told, silent = forked.call(go)
+        self.assertTrue(told.startswith("Script timed out after 30s; processes that start by spawn"), told)
+        self.assertEqual(silent, "Script timed out after 30s")
 
 
 class RehearsalTest(unittest.TestCase):
