@@ -1,6 +1,6 @@
-import { expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { AcceptanceCase } from '../../../campaigns/adversarial/driver/case.ts'
-import { makeFixtures } from '../../../campaigns/adversarial/driver/fixtures.ts'
+import { type Fixtures, makeFixtures } from '../../../campaigns/adversarial/driver/fixtures.ts'
 import { runCase } from '../../../campaigns/adversarial/driver/run-case.ts'
 import type { CaseContext } from '../../../campaigns/adversarial/driver/case-state.ts'
 import { openEngine } from '../../../campaigns/adversarial/engines/local.ts'
@@ -18,12 +18,20 @@ const GIVEN: AcceptanceCase = {
   check: { success: true, final_data_equals: 1 },
 }
 
+const engine = openEngine()
+let fixtures: Fixtures
+beforeAll(async () => {
+  fixtures = await makeFixtures(engine)
+})
+afterAll(async () => {
+  await fixtures[Symbol.asyncDispose]()
+  await engine.close()
+})
+
 async function outcomeOf(
   changes: Partial<AcceptanceCase>,
   { run }: Partial<CaseContext['shared']> = {},
 ): Promise<string> {
-  const engine = openEngine()
-  await using fixtures = await makeFixtures(engine)
   const shared: CaseContext['shared'] = {
     run: run ?? (() => Promise.reject(new Error('no'))),
     close: () => Promise.resolve(),
@@ -33,8 +41,6 @@ async function outcomeOf(
     return evaluated.join(' ')
   } catch (error) {
     return error instanceof Error ? error.message : String(error)
-  } finally {
-    await engine.close()
   }
 }
 

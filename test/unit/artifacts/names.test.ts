@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { isUserArtifact, parseArtifactRef } from '../../../src/artifacts/index.ts'
 import { createArtifactService, storeInMemory } from '../../../src/artifacts/index.ts'
+import { measureBest } from '../../support/measure-best.ts'
 import { workspaceCases } from '../../support/workspace-cases.ts'
 
 // WS-11
@@ -26,10 +27,11 @@ test.each(['@123', '', `item@${Number.MAX_SAFE_INTEGER}1`, 7 as never])('the ref
 })
 
 test('a long reference is read in linear time', () => {
-  const began = performance.now()
-  expect(parseArtifactRef('@'.repeat(1_000_000)).version).toBeNull()
-  expect(parseArtifactRef(`${'1@'.repeat(500_000)}x`).version).toBeNull()
-  expect(performance.now() - began).toBeLessThan(500)
+  const parse = (): void => {
+    expect(parseArtifactRef('@'.repeat(1_000_000)).version).toBeNull()
+    expect(parseArtifactRef(`${'1@'.repeat(500_000)}x`).version).toBeNull()
+  }
+  expect(measureBest(parse, 1)).toBeLessThan(500)
 })
 
 test.each([

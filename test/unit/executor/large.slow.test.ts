@@ -71,3 +71,13 @@ test('inputs that expand beyond the limit of a channel are refused before anythi
   )
   expect(sandbox.sent).toEqual([])
 })
+
+test('a request of more than 32 MiB is refused before anything is sent', async () => {
+  const sandbox = replayChannel([])
+  const request = { sandbox, script: 'x'.repeat(33 * MiB) }
+  await expect(new ScriptExecutor().run(request)).rejects.toMatchObject({
+    code: 'invalid_request',
+    message: expect.stringContaining('request: ') as string,
+  })
+  expect([sandbox.sent, sandbox.destroyed]).toEqual([[], false])
+})

@@ -3,7 +3,6 @@ import { Redactor } from '../../../src/redaction/index.ts'
 import { measureBest } from '../../support/measure-best.ts'
 import { MARK, SECRET, secrets } from './sample-secret.ts'
 import { done, error, frame, intermediate, log, play, result } from './wire.ts'
-import { stallDuring } from '../../support/stall.ts'
 
 describe('a text that was cut', () => {
   const KEY = 'k3y-0123456789abcdefghijklmnopqrstuvwxyz-end'
@@ -100,10 +99,11 @@ describe('a text that was cut', () => {
     expect([got.logs[0]?.message, got.finalData]).toEqual([KEY.slice(0, 9), KEY.slice(-9)])
   })
 
-  test('the kept part of a stream is never cut inside a marker', async () => {
-    const MiB = 1024 * 1024
-    const marker = '[redacted:KEY]'
-    for (let over = 0; over <= marker.length + 1; over += 1) {
+  const marker = '[redacted:KEY]'
+  test.each(Array.from({ length: marker.length + 2 }, (_, over) => over))(
+    'the kept part of a stream is never cut inside a marker: %i bytes before its end',
+    async (over) => {
+      const MiB = 1024 * 1024
       const text = `${'é'.repeat(10)}${'x'.repeat(MiB - 20 - over)}${KEY} and more`
       const { result: got } = await play([frame('stdout', { text }), done()], {
         request,
@@ -112,27 +112,14 @@ describe('a text that was cut', () => {
       const shown = over < marker.length ? '' : marker + ' and more'.slice(0, over - marker.length)
       expect(got.stdout.slice(MiB - 10 - over)).toBe(shown)
       expect(got.truncated).toBe(true)
-    }
-  })
+    },
+  )
 
   test('with many forged gaps takes little more time than without', () => {
     const redactor = new Redactor({ KEY: `${'a'.repeat(23)}b` })
     const forged = `${gap}${'a'.repeat(20)}`.repeat(1500)
     const plain = forged.replaceAll('left', 'kept')
-    const timeOf = (text: string): number => measureBest(() => redactor.text(text), 8)
+    const timeOf = (text: string): number => measureBest(() => redactor.text(text))
     expect(timeOf(forged)).toBeLessThan(40 * timeOf(plain) + 20)
   })
-
-  test('is redacted in linear time', async () => {
-    const long = `${'a'.repeat(100_000)}b`
-    const text = `${'a'.repeat(200_000)}c${gap.repeat(10_000)}${'a'.repeat(99_000)}c`
-    const stall = await stallDuring(() =>
-      play([error(text), frame('stdout', { text: `${'a'.repeat(99_000)}c` }), done()], {
-        request: { secrets: { LONG: long } },
-        limits: { maxOutputBytes: 4 * 1024 * 1024 },
-      }),
-    )
-    expect(stall).toBeLessThan(2000)
-    // In processor time: a busy machine may take longer.
-  }, 20_000)
 })

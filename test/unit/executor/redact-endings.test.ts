@@ -55,21 +55,21 @@ const WRITERS: Readonly<Record<string, (text: string) => string>> = {
   'quote of json.dumps': (text) => encodeURIComponent(JSON.stringify(text)),
 }
 
-test.each(Object.entries(WRITERS))(
-  '%s: an escape that the end of a value and the text after it make together hides neither',
-  (_, write) => {
+const ENDS = Object.entries(WRITERS).flatMap(([name, write]) => STARTS.map((start) => ({ name, start, write })))
+
+test.each(ENDS)(
+  '$name: an escape from $start that the end of a value and the text after it make together hides neither',
+  ({ start, write }) => {
     const shown: string[] = []
-    for (const start of STARTS) {
-      for (const part of PARTS) {
-        const value = KEY + start + part
-        const redactor = new Redactor({ V: value })
-        for (const next of FOLLOWING) {
-          for (const text of [write(value + next), write(value) + next]) {
-            const stream = redactor.stream()
-            const pieces = Array.from(text, (piece) => stream.push(piece)).join('') + stream.flush()
-            if (redactor.text(text).includes(KEY) || pieces.includes(KEY)) shown.push(text)
-          }
-        }
+    for (const part of PARTS) {
+      const value = KEY + start + part
+      const redactor = new Redactor({ V: value })
+      // Most writers write both the same.
+      const texts = new Set(FOLLOWING.flatMap((next) => [write(value + next), write(value) + next]))
+      for (const text of texts) {
+        const stream = redactor.stream()
+        const pieces = Array.from(text, (piece) => stream.push(piece)).join('') + stream.flush()
+        if (redactor.text(text).includes(KEY) || pieces.includes(KEY)) shown.push(text)
       }
     }
     expect(shown).toEqual([])

@@ -1,8 +1,28 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { Redactor } from '../../../src/redaction/index.ts'
 import { done, error, frame, intermediate, play } from './wire.ts'
+
+const WRITE_FORMS = `import sys, json, base64, urllib.parse as u
+v = sys.argv[1]
+b = v.encode()
+forms = [json.dumps(v), u.quote(v), u.quote(v, safe=''), u.quote_plus(v), u.urlencode({'q': v})]
+forms += [f(b'x' * n + b + b'y').decode() for f in (base64.b64encode, base64.urlsafe_b64encode) for n in (0, 1, 2)]
+print('\\n'.join(forms))`
+const RAISE_ERRORS = `import sys, ast, configparser
+def message_of(act, v):
+    try:
+        act(v)
+    except Exception as error:
+        import traceback
+        return traceback.format_exc()
+acts = [eval, exec, ast.literal_eval, configparser.ConfigParser().read_string]
+for act in acts: print(message_of(act, sys.argv[1]), end='\\0')`
+
+async function runPython(program: string, argument: string): Promise<string> {
+  return (await promisify(execFile)('python3', ['-c', program, argument])).stdout
+}
 
 describe('finds a secret in every encoding (OR-06)', () => {
   /** A secret with `+` and `/` in base64, and with characters that URLs and JSON escape. */
@@ -67,34 +87,24 @@ describe('finds a secret in every encoding (OR-06)', () => {
     expect(Array.from(`a=${written}&b`, (unit) => single.push(unit)).join('') + single.flush()).toBe(`a=${MARKER}&b`)
   })
 
-  test('in the forms that Python writes', async () => {
-    const program = `import sys, json, base64, urllib.parse as u
-v = sys.argv[1]
-b = v.encode()
-forms = [json.dumps(v), u.quote(v), u.quote(v, safe=''), u.quote_plus(v), u.urlencode({'q': v})]
-forms += [f(b'x' * n + b + b'y').decode() for f in (base64.b64encode, base64.urlsafe_b64encode) for n in (0, 1, 2)]
-print('\\n'.join(forms))`
-    const { stdout } = await promisify(execFile)('python3', ['-c', program, VALUE])
-    const lines = stdout.trimEnd().split('\n')
-    expect(lines.length).toBe(11)
-    expect(lines.filter((line) => !redactor.text(line).includes(MARKER))).toEqual([])
-    // The start of Python takes seconds on a busy machine.
-  }, 20_000)
+  /** A secret of several lines. */
+  const LINES = 'pass"w\\ord=Kx9Tv\'é1 zz\n  second_l"ine: 0123456789abc\nx=1'
+  let forms: readonly string[]
+  let errors: readonly string[]
+  // Not in the tests: the start of Python takes seconds on a busy machine.
+  beforeAll(async () => {
+    const [written, raised] = await Promise.all([runPython(WRITE_FORMS, VALUE), runPython(RAISE_ERRORS, LINES)])
+    forms = written.trimEnd().split('\n')
+    errors = raised.split('\0').slice(0, -1)
+  })
 
-  test('in an error of Python that quotes one line of it', async () => {
-    const program = `import sys, ast, configparser
-def message_of(act, v):
-    try:
-        act(v)
-    except Exception as error:
-        import traceback
-        return traceback.format_exc()
-acts = [eval, exec, ast.literal_eval, configparser.ConfigParser().read_string]
-for act in acts: print(message_of(act, sys.argv[1]), end='\\0')`
-    const secret = 'pass"w\\ord=Kx9Tv\'é1 zz\n  second_l"ine: 0123456789abc\nx=1'
-    const hider = new Redactor({ V: secret })
-    const { stdout } = await promisify(execFile)('python3', ['-c', program, secret])
-    const errors = stdout.split('\0').slice(0, -1)
+  test('in the forms that Python writes', () => {
+    expect(forms.length).toBe(11)
+    expect(forms.filter((line) => !redactor.text(line).includes(MARKER))).toEqual([])
+  })
+
+  test('in an error of Python that quotes one line of it', () => {
+    const hider = new Redactor({ V: LINES })
     expect(errors.map((text) => /Kx9Tv/.test(text))).toEqual([true, true, true, true])
     expect(
       errors.map((text) => hider.text(text)).filter((text) => !text.includes(MARKER) || /Kx9Tv|zz/.test(text)),
@@ -102,8 +112,8 @@ for act in acts: print(message_of(act, sys.argv[1]), end='\\0')`
     expect(hider.text(`[1] second_l"ine: 0123456789abc`)).toBe(`[1] ${MARKER}`)
     // A short line is in many texts.
     expect(hider.text('x=1')).toBe('x=1')
-    expect(hider.text(`<${secret}>`)).toBe(`<${MARKER}>`)
-  }, 20_000)
+    expect(hider.text(`<${LINES}>`)).toBe(`<${MARKER}>`)
+  })
 
   test('in two pieces of stdout, wherever base64 is cut', async () => {
     const encoded = Buffer.from(`user:${VALUE}`).toString('base64')

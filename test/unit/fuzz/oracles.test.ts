@@ -4,9 +4,6 @@ import type { Ending } from '../../../src/sandbox/index.ts'
 import { replayChannel, wireLines } from '../../../src/testing/index.ts'
 import { FOREIGN_ID, OWN_ID } from '../../../campaigns/fuzz/corpus.ts'
 import { checkEnding } from '../../../campaigns/fuzz/broker/sandbox-case.ts'
-import { drive } from '../../../campaigns/fuzz/drive.ts'
-import { withFigures } from '../../../campaigns/fuzz/figures.ts'
-import { Hang } from '../../../campaigns/fuzz/hang.ts'
 import { hostCase } from '../../../campaigns/fuzz/host/host-case.ts'
 import { checkResult } from '../../../campaigns/fuzz/host/result-check.ts'
 import { Random } from '../../support/random.ts'
@@ -42,48 +39,6 @@ test.each<[string, string, Partial<ExecutionResult>]>([
 ])('%s is noticed', async (_what, message, change) => {
   const sound = await soundResult()
   expect(() => checkResult({ ...sound, ...change } as ExecutionResult, stream)).toThrow(message)
-})
-
-test('a case that throws, and an unhandled rejection, are findings with the command that repeats them', async () => {
-  const { findings } = await drive({
-    seed: 4,
-    side: 'host',
-    count: 2,
-    make: () => ({
-      property: 'p',
-      pieces: [Buffer.from('bytes')],
-      check() {
-        void Promise.reject(new Error('stray'))
-        throw new Error('broken')
-      },
-    }),
-  })
-  expect(findings.map(({ problem }) => /broken|stray/.exec(problem)?.[0])).toEqual([
-    'broken',
-    'broken',
-    'stray',
-    'stray',
-  ])
-  expect(findings[0]?.command).toBe('npm run fuzz -- --seed 4 --only host:0')
-})
-
-test('a hang is a finding and counted as a hang, in the figures too', async () => {
-  const problems = [new Error('broken'), new Hang('nothing settled'), new Hang('nothing settled')]
-  const report = await drive({
-    seed: 4,
-    side: 'host',
-    count: problems.length,
-    make: () => ({
-      property: 'p',
-      pieces: [],
-      check() {
-        throw problems.pop() as Error
-      },
-    }),
-  })
-  expect([report.findings.length, report.hangs]).toEqual([3, 2])
-  const page = '<!-- figures: npm run fuzz -- --write -->\n<!-- end of figures -->'
-  expect(withFigures(page, [{ ...report, seconds: 7 }], 4, 'here')).toContain('\n| host | 3 | 7 | 1 | 2 | ')
 })
 
 const ENDING: Ending = { cause: 'exit', exitCode: 0, signal: null, by: 'harness' }

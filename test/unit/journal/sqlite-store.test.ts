@@ -43,10 +43,9 @@ describe('a store in SQLite', () => {
     if (event === undefined) throw new Error('there is one')
     const { DatabaseSync } = await import('node:sqlite')
     const database = new DatabaseSync(path)
-    const insert = database.prepare(`INSERT INTO events (${COLUMNS}) VALUES (?, ?, 'log', '', ?)`)
-    database.exec('BEGIN')
-    for (let seq = 0; seq < 8000; seq += 1) insert.run(event.run_id, seq, JSON.stringify({ ...event, seq }))
-    database.exec('COMMIT')
+    const numbers = 'WITH RECURSIVE n(seq) AS (SELECT 0 UNION ALL SELECT seq + 1 FROM n WHERE seq < 7999)'
+    const rows = `${numbers} SELECT ?, seq, 'log', '', json_set(?, '$.seq', seq) FROM n`
+    database.prepare(`INSERT INTO events (${COLUMNS}) ${rows}`).run(event.run_id, JSON.stringify(event))
     database.close()
     let turns = 0
     const timer = setInterval(() => (turns += 1), 0)

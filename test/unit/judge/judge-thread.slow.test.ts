@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { Worker } from 'node:worker_threads'
@@ -136,6 +137,25 @@ describe("the judge's thread", () => {
     // The first one was alone. Tries of a second are those of the other thread.
     expect(allowedMs.filter((ms) => ms < 1000).reduce((sum, ms) => sum + ms, 0)).toBeLessThanOrEqual(200 + 40 * 5)
     await Promise.all(loops)
+  })
+
+  test('is replaced when it has ended while idle', async () => {
+    const askProgram = (program: string, inputBytes = 0): Promise<Judgement> =>
+      askThread({
+        module: new URL(`data:text/javascript,${encodeURIComponent(program)}`),
+        input: () => null,
+        inputBytes,
+        deadlineMs: 5000,
+      })
+    // The thread of an earlier test ends after the answer to a large question.
+    await askProgram('export const answer = () => "large"', 5 * 1024 * 1024)
+    const started = once(process, 'worker') as Promise<[Worker]>
+    expect(
+      await askProgram('export const answer = () => { setImmediate(() => process.exit()); return "last" }'),
+    ).toEqual({ kind: 'answer', text: 'last' })
+    const [worker] = await started
+    await once(worker, 'exit')
+    expect(await askProgram('export const answer = () => "next"')).toEqual({ kind: 'answer', text: 'next' })
   })
 
   test('does not keep a process alive, but does not let it exit during a question', () => {

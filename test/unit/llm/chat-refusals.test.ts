@@ -5,6 +5,8 @@ import { callModel, chatCompletions, ModelError } from '../../../src/llm/index.t
 import { ask, fine } from './chat-address.ts'
 import { flood, modelServer, reply } from '../../support/llm/model-server.ts'
 
+const LARGE_IN_GZIP = gzipSync(Buffer.alloc(17 * 1024 * 1024, ' '), { level: 1 })
+
 describe('a permanent error is reported at once (OR-08)', () => {
   test.each([400, 401, 404])('%i', async (status) => {
     await using server = await modelServer(reply(status, `no: ${'x'.repeat(1000)}`))
@@ -56,9 +58,8 @@ describe('a permanent error is reported at once (OR-08)', () => {
   })
 
   test('an answer of more than 16 MiB that is sent as a few kilobytes of gzip', async () => {
-    const body = gzipSync(Buffer.alloc(20 * 1024 * 1024, ' '), { level: 1 })
     await using server = await modelServer((response) => {
-      response.writeHead(200, { 'content-encoding': 'gzip' }).end(body)
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(LARGE_IN_GZIP)
     })
     await expect(ask({ url: server.url })).rejects.toThrow(new ModelError('the answer has more than 16777216 bytes'))
   })

@@ -1,21 +1,23 @@
 import { Session } from 'node:inspector/promises'
-import { expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { scriptIn } from '../../../src/script/extract.ts'
 
-/** The calls of functions of `src/script/` during some work: they count what a clock cannot, on a busy machine. */
-async function countCalls(work: () => unknown): Promise<number> {
-  const session = new Session()
+// One session for all tests: to begin one, V8 gives up its optimized code.
+const session = new Session()
+beforeAll(async () => {
   session.connect()
   await session.post('Profiler.enable')
   await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false })
-  try {
-    work()
-    const { result } = await session.post('Profiler.takePreciseCoverage')
-    const functions = result.filter(({ url }) => url.includes('/src/script/')).flatMap((file) => file.functions)
-    return functions.reduce((sum, { ranges: [range] }) => sum + (range?.count ?? 0), 0)
-  } finally {
-    session.disconnect()
-  }
+})
+afterAll(() => session.disconnect())
+
+/** The calls of functions of `src/script/` during some work: they count what a clock cannot, on a busy machine. */
+async function countCalls(work: () => unknown): Promise<number> {
+  await session.post('Profiler.takePreciseCoverage') // it counts from here
+  work()
+  const { result } = await session.post('Profiler.takePreciseCoverage')
+  const functions = result.filter(({ url }) => url.includes('/src/script/')).flatMap((file) => file.functions)
+  return functions.reduce((sum, { ranges: [range] }) => sum + (range?.count ?? 0), 0)
 }
 
 const nested = (levels: number): string => `${'<code>'.repeat(levels)}x = 1${'\n</code>\n"""\n```\n'.repeat(levels)}`

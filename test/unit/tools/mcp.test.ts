@@ -182,15 +182,13 @@ describe('a client', () => {
     await expect(mcpTools(endless)).rejects.toThrow(/more than 1000 pages/)
   })
 
-  test('with a too large answer makes the call fail', async () => {
-    for (const result of [
-      { content: [{ type: 'text', text: 'x'.repeat(4 * 1024 * 1024) }] },
-      { structuredContent: { list: Array.from({ length: 140_000 }, () => 0) } },
-      { content: Array.from({ length: 140_000 }, () => ({})) },
-    ]) {
-      const [tool] = prepareTools(await mcpTools(answering(result))).tools.values()
-      await expect(call(tool, {})).rejects.toMatchObject({ code: 'result_too_large' })
-    }
+  test.each<[string, () => object]>([
+    ['text', () => ({ content: [{ type: 'text', text: 'x'.repeat(4 * 1024 * 1024) }] })],
+    ['list', () => ({ structuredContent: { list: Array.from({ length: 140_000 }, () => 0) } })],
+    ['number of blocks', () => ({ content: Array.from({ length: 140_000 }, () => ({})) })],
+  ])('with a too large %s as its answer makes the call fail', async (_what, result) => {
+    const [tool] = prepareTools(await mcpTools(answering(result()))).tools.values()
+    await expect(call(tool, {})).rejects.toMatchObject({ code: 'result_too_large' })
   })
 
   test('with a long error gives its beginning', async () => {

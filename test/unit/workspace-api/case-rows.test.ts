@@ -18,6 +18,7 @@ type Shown = readonly [...Place, ...rows: readonly number[]]
 const TEXT = 'unit/workspace-api/text.test.ts'
 const REFS = 'unit/workspace-api/refs.test.ts'
 const METADATA = 'unit/workspace-api/metadata.test.ts'
+const METADATA_AT_ONCE = 'unit/workspace-api/metadata.slow.test.ts'
 const REGISTRY = 'unit/workspace-api/registry.test.ts'
 const RUN_ENV = 'unit/workspace-api/run-env.test.ts'
 const ENGINE = 'sandbox/workspace-api/engine.test.ts'
@@ -97,7 +98,7 @@ const ROWS: Readonly<Record<string, readonly Shown[]>> = {
     [METADATA, 'Load missing: defaults', 1],
     [METADATA, 'corrupt: %.40s is reported and set aside', 2],
     [METADATA, 'Save when metadata.json is a directory', 3],
-    [METADATA, '24 concurrent read-modify-writes under the lock', 4],
+    [METADATA_AT_ONCE, '24 concurrent read-modify-writes under the lock', 4],
     [METADATA, 'lock with a cancelled signal', 5],
     [ENGINE, 'WS-24: a script that spoils the metadata changes nothing that the host knows', 6, 7],
     ['page', 'Records of prepared workspaces and hooks at the start of a workspace have none either', 8],

@@ -12,7 +12,7 @@ import {
   saveMetadata,
   updateMetadata,
 } from '../../../src/workspace-api/index.ts'
-import { isMetadataDraft, pinnedVersion, withRecord } from '../../../src/workspace-api/metadata.ts'
+import { isMetadataDraft, pinnedVersion } from '../../../src/workspace-api/metadata.ts'
 import { workspaceCases } from '../../support/workspace-cases.ts'
 
 function directory(): string {
@@ -116,14 +116,6 @@ describe('WS-24: metadata', () => {
     expect(readdirSync(root)).toEqual(['metadata.json'])
     await expect(loadMetadata(root)).rejects.toMatchObject({ code: 'workspace_io' })
     expect(readdirSync(root)).toEqual(['metadata.json'])
-  })
-
-  test('24 concurrent read-modify-writes under the lock: 24 records, none lost', async () => {
-    const root = directory()
-    const names = Array.from({ length: 24 }, (_, index) => `host:///${index}`)
-    await Promise.all(names.map((name) => updateMetadata(root, (now) => withRecord(now, 'inputs', inputOf(name)))))
-    const { inputs } = await loadMetadata(root)
-    expect(inputs.map(({ from }) => from).toSorted()).toEqual(names.toSorted())
   })
 
   test('lock with a cancelled signal: the change is not made', async () => {

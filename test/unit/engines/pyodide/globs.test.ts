@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { findPythons } from '../../../../scripts/find-pythons.ts'
 import { Globs } from '../../../../src/engines/pyodide/guest/globs.ts'
+import { measureBest } from '../../../support/measure-best.ts'
 
 const MATCH = `
 import json, sys
@@ -128,7 +129,7 @@ test.each([false, true])('both brokers match the same paths, with hidden names: 
 })
 
 test('globs take no exponential time', () => {
-  const started = performance.now()
-  expect(new Globs(['*a*a*a*a*a*a*a*a*b'], false).matches('a'.repeat(255))).toBe(false)
-  expect(performance.now() - started).toBeLessThan(100)
+  const match = (): boolean => new Globs(['*a*a*a*a*a*a*a*a*b'], false).matches('a'.repeat(255))
+  expect(match()).toBe(false)
+  expect(measureBest(match, 1)).toBeLessThan(100)
 })
