@@ -52,7 +52,7 @@ def bundle_of(value, options=None):
 
 def picture_in(value):
     """Returns the object to show if a value is a picture or belongs to a figure; else None."""
-    figure = _figure_of(value)
+    figure = figure_of(value)
     if figure is not None:
         return figure
     kind = type(value)
@@ -64,14 +64,14 @@ def picture_in(value):
     return value if any(type(name) is str and (name.startswith("image/") or ".vegalite." in name) for name in data) else None
 
 
-def is_figure(value):
+def _is_figure(value):
     """True for a figure of matplotlib."""
     return _is_a(value, "matplotlib.figure", "FigureBase")
 
 
 def text_of(value):
     """Describes a value in a short text."""
-    if is_figure(value):
+    if _is_figure(value):
         from . import figures
 
         return figures.describe(value)
@@ -117,7 +117,7 @@ def _representations(value):
     if isinstance(value, type):
         return {PLAIN: repr(value)}, left_out
     made = {}
-    figure = _figure_of(value)
+    figure = figure_of(value)
     try:
         if figure is not None:
             from . import figures
@@ -219,15 +219,15 @@ def _is_mime_type(name):
     return type(name) is str and len(name) <= MAX_MIME_TYPE and _MIME_TYPE.fullmatch(name) is not None
 
 
-def _figure_of(value):
+def figure_of(value):
     """Returns the figure of matplotlib that a value is, belongs to or holds (as grids of seaborn do); else None."""
     if "matplotlib.figure" not in sys.modules:
         return None
-    if is_figure(value):
+    if _is_figure(value):
         return value
     if _is_a(value, "matplotlib.axes", "Axes") or type(value).__module__.startswith("seaborn."):
         figure = getattr(value, "figure", None)
-        return figure if is_figure(figure) else None
+        return figure if _is_figure(figure) else None
     return None
 
 

@@ -97,8 +97,9 @@ def _show(value, kind, options):
     if not data:
         return None
     place = _send(kind, data, left_out)
-    if bundle.is_figure(value):
-        _shown.places[id(value)] = (value, place)  # held, so that no other object gets its id
+    figure = bundle.figure_of(value)
+    if figure is not None:
+        _shown.places[id(figure)] = (figure, place)  # held, so that no other object gets its id
     return place
 
 

@@ -212,6 +212,9 @@ emit_result(1)
     expect(await shown('figure = plt.figure()\nplt.plot([1, 2])\nNone')).toEqual(['display image/png text/plain'])
     expect(await shown('figure')).toEqual(['result image/png text/plain'])
     expect(await shown('plt.plot([1]); plt.show()\n1;')).toEqual(['display image/png text/plain'])
+    // Axes are shown by their figure, which is not shown again.
+    expect(await shown('df.plot()')).toEqual(['result image/png text/plain'])
+    expect(await shown('display(df.plot())')).toEqual(['display image/png text/plain'])
   }, 60_000)
 
   test('a session knows that threads of polars outlive no rollback: it keeps no such state, and says why a later call waits', async () => {
