@@ -85,17 +85,24 @@ describe('a file of the host', () => {
     expect(await refusal({ a: { path: 'x\0y' } })).toContain('files["a"].path: it cannot be read')
   })
 
-  test.runIf(process.getuid?.() === 0)('that this user may not read is refused', async () => {
-    const path = hostFile('private', 'x')
-    chmodSync(host, 0o755)
-    chmodSync(path, 0o600)
-    expect(await sizeOfHostFile(path, 'files')).toBe(1)
-    // Root reads everything, so another user asks.
-    const program = `import { sizeOfHostFile } from ${JSON.stringify(new URL('../../../src/executor/host-file.ts', import.meta.url).href)}
+  describe.runIf(process.getuid?.() === 0)('of another user', () => {
+    let said: string
+
+    // Root reads everything, so another user asks, in a process of its own.
+    beforeEach(async () => {
+      const path = hostFile('private', 'x')
+      chmodSync(host, 0o755)
+      chmodSync(path, 0o600)
+      expect(await sizeOfHostFile(path, 'files')).toBe(1)
+      const program = `import { sizeOfHostFile } from ${JSON.stringify(new URL('../../../src/executor/host-file.ts', import.meta.url).href)}
       await sizeOfHostFile(${JSON.stringify(path)}, 'files').catch((error) => console.log(error.code, error.message))`
-    const source = ['--disable-warning=ExperimentalWarning', '--input-type=module', '-e', program]
-    const said = execFileSync(process.execPath, source, { uid: 65_534, gid: 65_534, cwd: '/', encoding: 'utf8' })
-    expect(said).toContain('invalid_request files: it cannot be read: EACCES')
+      const source = ['--disable-warning=ExperimentalWarning', '--input-type=module', '-e', program]
+      said = execFileSync(process.execPath, source, { uid: 65_534, gid: 65_534, cwd: '/', encoding: 'utf8' })
+    })
+
+    test('is refused where this user may not read it', () => {
+      expect(said).toContain('invalid_request files: it cannot be read: EACCES')
+    })
   })
 
   test('that cannot fit on the disk is refused, with what to do', async () => {
