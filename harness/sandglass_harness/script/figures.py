@@ -60,7 +60,9 @@ def _bounds(figure, dpi, width, height):
     before = figure.dpi
     try:
         figure.dpi = dpi
-        if not _is_laid_out_by_its_box(figure):
+        if _is_laid_out_by_its_box(figure):
+            _place_axes(figure)
+        else:
             figure.draw_without_rendering()
         box = figure.get_tightbbox().padded(PADDING)
     except (AttributeError, TypeError):  # matplotlib before 3.6
@@ -85,6 +87,14 @@ def _is_laid_out_by_its_box(figure):
         return False
     parts = [each for owner in (figure, *axes) for each in owner.get_children()]
     return all(_is_plain(each) for each in parts if each not in axes)
+
+
+def _place_axes(figure):
+    """Scales all axes and puts them in their place, as a draw does first. The search for the box does so one by one, too late for a part
+    that is placed by axes after it, and does not scale axes whose x axis and y axis are hidden."""
+    for each in figure.axes:
+        each.get_xlim()
+        each.apply_aspect()
 
 
 def _is_plain(artist):

@@ -114,11 +114,17 @@ def engine(): plt.subplots(2, 2, layout="constrained")
 def polar(): plt.polar([1, 2], [3, 4])
 def solid(): plt.figure().add_subplot(projection="3d").plot([1, 2], [3, 4], [5, 6])
 def legend(): plt.plot([1], label="a"); plt.legend(bbox_to_anchor=(0, 1.02, 1, 0.1), loc="lower left", mode="expand")
+def hidden():
+    axes = plt.figure().add_subplot(); axes.plot([0, 100], [0, 100]); axes.text(130, 50, "far")
+    axes.xaxis.set_visible(False); axes.yaxis.set_visible(False)
+def apart():
+    figure, axes = plt.subplots(figsize=(9, 3)); axes.imshow([[1, 2], [3, 4]])
+    figure.text(1.9, 0.5, "beside the picture", transform=axes.transAxes)
 def event():
     figure = plt.figure(); plt.plot([1, 2])
     figure.canvas.mpl_connect("draw_event", lambda _: figure.suptitle("S", y=1.1))
 saved = []
-for draw in (lines, bars, grid, picture, pie, scatter, engine, polar, solid, legend, event):
+for draw in (lines, bars, grid, picture, pie, scatter, engine, polar, solid, legend, hidden, apart, event):
     draw(); content = io.BytesIO()
     plt.savefig(content, bbox_inches="tight", pad_inches=0.1); plt.close()
     saved.append(base64.b64encode(content.getvalue()).decode())
