@@ -72,7 +72,7 @@ def note_of_timeout(error):
     """Returns what to add to the message of a timeout, or "": a pool starts processes that do not find its function again and again."""
     place = error.__traceback__
     while place is not None:
-        name = place.tb_frame.f_globals.get("__name__")
+        name = dict.get(place.tb_frame.f_globals, "__name__")  # not by a method of the script
         if type(name) is str and name == "multiprocessing.pool" and spawns():
             return _SPAWN
         place = place.tb_next
