@@ -207,7 +207,7 @@ class WorkspaceSession implements Session {
     checkpoint: SessionCheckpoint | string,
     { files = false }: { readonly files?: boolean } = {},
   ): Promise<RestoredState> {
-    const id = typeof checkpoint === 'string' ? checkpoint : checkpoint.id
+    const id = idOf(checkpoint)
     const stored = typeof checkpoint === 'string' ? null : checkpoint.files
     if (files && stored === null)
       throw new SandglassError('invalid_request', 'files: the checkpoint has no files; make it with { files: true }')
@@ -223,8 +223,8 @@ class WorkspaceSession implements Session {
     }
   }
 
-  release(checkpoint: SessionCheckpoint | string): Promise<void> {
-    return this.#held.release(typeof checkpoint === 'string' ? checkpoint : checkpoint.id)
+  async release(checkpoint: SessionCheckpoint | string): Promise<void> {
+    await this.#held.release(idOf(checkpoint))
   }
 
   async branch(count: number): Promise<Session[]> {
@@ -332,6 +332,16 @@ const COMPLETED_CHARS = 2000
 function checkName(name: unknown): void {
   if (name !== undefined && typeof name !== 'string')
     throw new SandglassError('invalid_request', `name: ${formatValue(name)} is not a string`)
+}
+
+/** @throws SandglassError `invalid_request` for what is neither a checkpoint nor its id */
+function idOf(checkpoint: SessionCheckpoint | string): string {
+  const id: unknown = typeof checkpoint === 'string' ? checkpoint : checkpoint?.id
+  if (typeof id === 'string') return id
+  throw new SandglassError(
+    'invalid_request',
+    `checkpoint: ${formatValue(checkpoint)} is neither a checkpoint nor its id`,
+  )
 }
 
 interface StartedCell {

@@ -93,13 +93,14 @@ export interface Session extends AsyncDisposable {
   checkpoint(name?: string, options?: { readonly files?: boolean }): Promise<SessionCheckpoint>
   /**
    * Makes the state that of a checkpoint of this session, by its object or id. The checkpoint stays; everything that ran in the session ends.
-   * @throws SandglassError `checkpoint_unavailable`, `invalid_request` for `files` of a checkpoint without them, `sandbox_busy`,
-   * `session_closed`, `session_lost`, and those of `Workspace.restore`
+   * @throws SandglassError `checkpoint_unavailable`, `invalid_request` for what is neither, and for `files` of a checkpoint without
+   * them, `sandbox_busy`, `session_closed`, `session_lost`, and those of `Workspace.restore`
    */
   restore(checkpoint: SessionCheckpoint | string, options?: { readonly files?: boolean }): Promise<RestoredState>
   /**
    * Ends a checkpoint of this session, by its object or id, and frees its memory and process. What `files` stored stays.
-   * @throws SandglassError `checkpoint_unavailable` for one that is not there, `sandbox_busy`, `session_closed`, `session_lost`
+   * @throws SandglassError `checkpoint_unavailable` for one that is not there, `invalid_request` for what is neither, `sandbox_busy`,
+   * `session_closed`, `session_lost`
    */
   release(checkpoint: SessionCheckpoint | string): Promise<void>
   /**

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { SandglassError } from '../errors/index.ts'
 import type { CellEnd, CheckpointState, SessionVariable } from '../executor/index.ts'
-import { truncate } from '../support/index.ts'
+import { CAPS } from '../protocol/index.ts'
+import { formatValue, truncate } from '../support/index.ts'
 import {
   type Activity,
   type ActivityEnd,
@@ -118,15 +119,17 @@ export class HeldSession implements ActivityHandler {
     }
   }
 
-  /** Makes the state that of a checkpoint. */
+  /** Makes the state that of a checkpoint. @throws SandglassError `checkpoint_unavailable` */
   async restore(checkpoint: string): Promise<Restored> {
     this.assertCheckpoints('restore()')
+    assertPossibleId(checkpoint)
     return restoredAnswer.parse(await this.#ask('restore', { type: 'session_restore', session: this.id, checkpoint }))
   }
 
   /** Ends a checkpoint. @throws SandglassError `checkpoint_unavailable` */
   async release(checkpoint: string): Promise<void> {
     this.assertCheckpoints('release()')
+    assertPossibleId(checkpoint)
     await this.#ask('release', { type: 'session_release', session: this.id, checkpoint })
   }
 
@@ -230,6 +233,12 @@ export interface HeldSessionOptions {
   /** The memory limit of its sandbox, in bytes. */
   readonly memoryBytes: number
   readonly signal?: AbortSignal | undefined
+}
+
+/** A broker ends its sandbox after a frame with another id. @throws SandglassError `checkpoint_unavailable` */
+function assertPossibleId(checkpoint: string): void {
+  if (checkpoint === '' || checkpoint.length > CAPS.executionId || !checkpoint.isWellFormed())
+    throw new SandglassError('checkpoint_unavailable', `the session has no checkpoint ${formatValue(checkpoint)}`)
 }
 
 function lostError(why: string): SandglassError {

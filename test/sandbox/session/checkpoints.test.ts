@@ -56,6 +56,19 @@ test('a loop that keeps a checkpoint before each cell releases the oldest ones, 
   expect(await session.run('x')).toMatchObject({ value: 30 })
 })
 
+test.each(['restore', 'release'] as const)(
+  '%s of what is no checkpoint is refused, and the session goes on',
+  async (use) => {
+    await using session = await sg.session()
+    await session.run('x = 1')
+    for (const id of ['', 'x'.repeat(257), '\uD800', 'other'])
+      await expect(session[use](id)).rejects.toMatchObject({ code: 'checkpoint_unavailable' })
+    for (const value of [undefined, null, 5, {}, { id: 5 }] as never[])
+      await expect(session[use](value)).rejects.toMatchObject({ code: 'invalid_request' })
+    expect(await session.run('x')).toMatchObject({ value: 1 })
+  },
+)
+
 test('with files, a checkpoint and its restore include those of the workspace, and without a store nothing is kept', async () => {
   await using session = await sg.session({ persist: 'files-of-a-session', store: storeInMemory() })
   await session.run('x = 1\nopen("a.txt", "w").write("one")')
