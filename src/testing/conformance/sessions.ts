@@ -97,7 +97,7 @@ export function sessionTests(at: Fixture): void {
     )
 
   at.test(
-    'a session goes back to a checkpoint, branches go on side by side, and a rollback ends programs of its own alone',
+    'a session goes back to a checkpoint until it is released, branches go on side by side, and a rollback ends programs of its own alone',
     ['broker', 'kernel'],
     () =>
       inSession(async (session) => {
@@ -110,6 +110,9 @@ export function sessionTests(at: Fixture): void {
         assert.deepEqual((await session.restore(checkpoint)).ended, ['sleep'])
         const values = await Promise.all([session, first, second].map(async (each) => (await each?.run('x'))?.value))
         assert.deepEqual(values, [0, 2, 1])
+        await session.release(checkpoint)
+        await assert.rejects(session.restore(checkpoint), { code: 'checkpoint_unavailable' })
+        assert.equal((await session.run('x')).value, 0)
       }),
     needsCheckpoints,
   )
