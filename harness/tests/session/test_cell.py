@@ -50,11 +50,11 @@ class TimeoutTest(unittest.TestCase):
             emit.install_clock()
             served = cell.Cells(cells.Namespace({}), emitter, None)
             os.dup2(os.open("/dev/null", os.O_WRONLY), 2)
-            served.run({**REQUEST, "script": "import multiprocessing.pool\ndef f(n): return n"})
+            served.run({**REQUEST, "script": "import multiprocessing.pool, multiprocessing.popen_spawn_posix\ndef f(n): return n"})
             spawned = "with multiprocessing.get_context('spawn').Pool(1) as pool: pool.map(f, [1])"
             own = "class Own(dict):\n    def get(self, *names): raise SystemExit\nexec('while True: pass', Own())"
             for script in (spawned, "while True: pass", own):
-                served.run({**REQUEST, "script": script, "deadline": time.monotonic() + 0.2})
+                served.run({**REQUEST, "script": script, "deadline": time.monotonic() + 0.4})
             return [frame["message"] for frame in emitter.frames if frame["type"] == "error"]
 
         told, *silent = forked.call(go)
