@@ -20,7 +20,7 @@ export const MAX_ANSWER_CHARS: number = 256 * 1024
 
 /**
  * Extracts the script from the answer of a model: from fences, tags, a JSON object or prose.
- * Of several blocks, the last that emits something counts, else the longest. Takes time in
+ * Of several blocks, the last that emits something counts, else the longest; of JSON blocks, the last 256 are read. Takes time in
  * proportion to the answer's length, whatever it holds.
  */
 export function scriptIn(answer: string): Extracted {
@@ -75,9 +75,12 @@ function withoutThoughts(text: string): string {
 }
 
 const PYTHON: readonly Language[] = ['python', 'unnamed']
+/** Each block that is not JSON costs an exception, ten times as long as any other block of its length. */
+const MAX_JSON_BLOCKS = 256
 
 function bestOf(blocks: readonly Block[]): string | undefined {
-  const codes = blocks.map(({ language, code }) => (language === 'json' ? inJson(code.trim()) : code) ?? '')
+  const json = new Set(blocks.filter(({ language }) => language === 'json').slice(-MAX_JSON_BLOCKS))
+  const codes = blocks.map((block) => (json.has(block) ? inJson(block.code.trim()) : codeOf(block)) ?? '')
   const emits = codes.map((code) => /\bemit_(?:result|intermediate)\s*\(/.test(code))
   for (const wanted of PYTHON) {
     const at = blocks.findLastIndex(({ language }, index) => language === wanted && emits[index])
@@ -93,6 +96,10 @@ function bestOf(blocks: readonly Block[]): string | undefined {
     if (longest !== '') return longest
   }
   return undefined
+}
+
+function codeOf({ language, code }: Block): string {
+  return language === 'json' ? '' : code
 }
 
 const KEYS = ['script', 'code', 'python', 'source'] as const

@@ -53,6 +53,7 @@ describe('the longest answer blocks the host for less than 125 ms, whatever its 
     'blocks in a tag': (length) => `<code>\n${'```\nx\n```\n'.repeat(length / 10)}</code>`,
     'tags side by side': (length) => '<code>\n</code>\n<python>\n</python>\n<script>\n</script>\n'.repeat(length / 52),
     'JSON in blocks in tags': (length) => '<python>```json\n{"code":"\n</python>\n'.repeat(length / 36),
+    'closed JSON in blocks in tags': (length) => '<python>```json\n{"code":}\n</python>\n'.repeat(length / 36),
   }
   const measure = (answer: string): number => measureBest(() => scriptIn(answer), 3, MOST_MS)
 

@@ -41,6 +41,12 @@ const WRAPPED: Readonly<Record<string, string>> = {
   'a JSON object': JSON.stringify({ thought: 'easy', script: CODE }),
   'a JSON object with a fence in it': JSON.stringify({ code: `${F}python\n${CODE}\n${F}` }, null, 2),
   'a JSON object in a fence': `${F}json\n${JSON.stringify({ python: CODE })}\n${F}`,
+  'the last of 300 JSON objects in fences': [
+    ...Array.from({ length: 299 }, () => '{"code": "x"}'),
+    JSON.stringify({ python: CODE }),
+  ]
+    .map((json) => `${F}json\n${json}\n${F}\n`)
+    .join(''),
   'nothing around it': CODE,
   'blank lines around it': `\n \n\t\n${CODE}\n \n`,
   'an indented paragraph': `    x = price(sku="a")\n    emit_result(x)\n`,
