@@ -3,6 +3,12 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** Tests that start no sandbox and take more than a second: they count time, memory or a whole library. Only `test:all` has them. */
 const SLOW = 'test/unit/**/*.slow.test.ts'
+/** Unit tests that count the timers of fake clocks. In a shared thread, what another file left behind could set one, too. */
+const COUNTS_TIMERS = [
+  'test/unit/pool/{close,failure,model,queue}.test.ts',
+  'test/unit/executor/{channel,cpu-boost,mission,tool-time}.test.ts',
+  'test/unit/llm/caller.test.ts',
+]
 /** Tests of the library and the command line in sandboxes, and conformance, which loads one processor for each engine. */
 const LIBRARY = [
   'test/sandbox/{cli,conformance,environments,examples,orchestrator,stores,telemetry,tools,workspace-api}/**/*.test.ts',
@@ -67,23 +73,23 @@ const config: ViteUserConfig = {
     // Once for all projects.
     globalSetup: ['test/support/global-setup.ts'],
     projects: [
-      {
+      ...[
+        // Loading the library again for each file takes longer than the tests.
+        { name: 'unit', include: ['test/unit/**/*.test.ts'], exclude: [SLOW, ...COUNTS_TIMERS], isolate: false },
+        { name: 'timers', include: COUNTS_TIMERS, exclude: [], isolate: true },
+      ].map((project) => ({
         test: {
-          name: 'unit',
-          include: ['test/unit/**/*.test.ts'],
-          exclude: [SLOW],
+          ...project,
           ...BY_NODE,
-          pool: 'threads',
+          pool: 'threads' as const,
           maxWorkers: 2,
-          // Loading the library again for each file takes longer than the tests.
-          isolate: false,
           unstubEnvs: true,
           // A test that needs longer is named *.slow.test.ts, and is one of the project `slow`. None takes a quarter of that in processor
-          // time, or a machine that is full for a moment would fail it.
+          // time, or it would fail on a machine that is busy for a moment.
           testTimeout: 1000,
           sequence: { groupOrder: 1 },
         },
-      },
+      })),
       // Bounds on settling and killing are behaviour, and hold where the machine is not full of other files' sandboxes.
       // Few tests of the library have some, and its files share processes: loading it takes half a second of processor time.
       ...[

@@ -13,11 +13,11 @@ import { formatCounts, NO_TESTS, ONE_FAILURE, sum, type TestCounts } from './tes
 
 /** The projects of vitest.config.ts that a rung runs, and the number of Pythons that run the harness's own tests. */
 const RUNGS = {
-  unit: { projects: ['unit'], pythons: 0 },
-  default: { projects: ['waiting', 'unit', 'library', 'sandbox'], pythons: 1 },
+  unit: { projects: ['unit', 'timers'], pythons: 0 },
+  default: { projects: ['waiting', 'unit', 'timers', 'library', 'sandbox'], pythons: 1 },
   postgres: { projects: ['postgres'], pythons: 0 },
   all: {
-    projects: ['waiting', 'unit', 'library', 'sandbox', 'slow', 'daemon', 'postgres', 'campaign'],
+    projects: ['waiting', 'unit', 'timers', 'library', 'sandbox', 'slow', 'daemon', 'postgres', 'campaign'],
     pythons: Infinity,
   },
 } as const

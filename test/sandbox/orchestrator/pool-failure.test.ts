@@ -67,7 +67,7 @@ describe('a pool without a sandbox gives a result and does not throw (PO-04)', (
 
   test('with a Docker daemon that is down', async () => {
     const engine: SandboxEngine = dockerEngine({ host: 'tcp://127.0.0.1:1', hostPathMap: { '/': '/' } })
-    await using pool = new SandboxPool({ engine, specs, checkoutTimeoutMs: 1000 })
+    await using pool = new SandboxPool({ engine, specs, checkoutTimeoutMs: 10_000 })
     const result = await orchestrator(pool).execute(TASK)
     expect(result).toMatchObject({ success: false, record: { status: 'infrastructure' } })
     expect(result.error).toMatch(/127\.0\.0\.1:1.*\(docker_unreachable\)$/)
