@@ -5,7 +5,7 @@ import { code, markdownTable } from './table.ts'
 const HOLDS: Readonly<Record<string, string>> = {
   errors: '`SandglassError` and its codes',
   support: 'small functions that several rooms need and none owns',
-  judge: 'the thread that judges hostile data, with a limit of memory and a deadline for each question',
+  judge: 'the process that judges hostile data, with a limit of memory and a deadline for each question',
   protocol: 'the wire: frames, their schemas, the line splitter, caps',
   sandbox: 'the contract of engines, limits, requirements, the input and the checks of a harness',
   'engines/local': 'bubblewrap, uids, control groups, the state directory, probes',

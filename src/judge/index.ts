@@ -1,2 +1,2 @@
-export { type Requester, askThread, type Judgement, MAX_ANSWER_CHARS } from './judge-thread.ts'
+export { type Requester, askJudge, type Judgement, MAX_ANSWER_CHARS } from './judge-process.ts'
 export { siblingModule } from '../support/index.ts'

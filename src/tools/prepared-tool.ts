@@ -34,7 +34,7 @@ export interface PreparedTool {
   /** Redacts the tool's own secrets in an error text. */
   readonly redactOwn: (text: string, isCut?: boolean) => string
   /**
-   * Validates arguments; returns the input for `execute`. Requesters, one for each run, take turns at the judge's thread.
+   * Validates arguments; returns the input for `execute`. Requesters, one for each run, take turns at the judge's process.
    * @throws ToolCallError `invalid_arguments`; the message names the parameter and the expected value.
    */
   validateInput(args: Readonly<Record<string, unknown>>, requester?: Requester): Promise<unknown>

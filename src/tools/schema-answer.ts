@@ -20,7 +20,7 @@ const compiled = new Map<string, SchemaCheck>()
 compileSchema({})
 compileSchema({ $schema: 'http://json-schema.org/draft-07/schema#' })
 
-/** The first problem of the value as JSON, or an empty text. Runs in the judge's thread. */
+/** The first problem of the value as JSON, or an empty text. Runs in the judge's process. */
 export function answer({ schema, value, mustBeValid = false }: SchemaQuestion): string {
   if (value === undefined) return ''
   const issue = checkOf(schema, mustBeValid)(JSON.parse(value))

@@ -1,18 +1,18 @@
 import { holdsBytes, memoryOf, sizeUpTo } from '../support/index.ts'
-import { type Requester, askThread, type Judgement, siblingModule } from '../judge/index.ts'
+import { type Requester, askJudge, type Judgement, siblingModule } from '../judge/index.ts'
 import { checkOrRefuse, compileSchema, type SchemaCheck } from './compile-schema.ts'
 import type { SchemaQuestion } from './schema-answer.ts'
 import { costOf } from './schema-cost.ts'
 import type { JsonSchemaObject, SchemaIssue } from './standard-schema.ts'
 import { partsOf, type ValuePart } from './value-parts.ts'
 
-/** Larger values are judged in the thread, whatever the schema. */
+/** Larger values are judged by the judge's process, whatever the schema. */
 const MAX_INLINE_CHARS = 64 * 1024
 /** Characters times the cost of the schema; about 50 ms. */
 const MAX_INLINE_WORK = 2 * 1024 * 1024
-/** Larger schemas of tool servers are compiled in the thread. */
+/** Larger schemas of tool servers are compiled there. */
 const MAX_FOREIGN_CHARS = 2048
-/** A value that takes more memory is not checked: its text and its copy in the thread would add to it. */
+/** A value that takes more memory is not checked: its text and its copy there would add to it. */
 const MAX_JUDGED_MEMORY = 32 * 1024 * 1024
 /** The memory of a schema and of the code that it is compiled to. */
 const BYTES_OF_SCHEMA_CHAR = 6
@@ -23,7 +23,7 @@ const ANSWER = siblingModule(import.meta.url, 'schema-answer')
 
 /**
  * Checks values from a script or a tool server against JSON Schema: small values at once where the schema bounds the
- * time, all others in the judge's thread, within a deadline.
+ * time, all others by the judge's process, within a deadline.
  */
 export class SchemaJudge {
   readonly #schema: JsonSchemaObject
@@ -33,7 +33,7 @@ export class SchemaJudge {
   #text: string | undefined
 
   /**
-   * @param isOwn false for the schema of a tool server: it is compiled when a value is to be checked, in the thread unless it is small.
+   * @param isOwn false for the schema of a tool server: it is compiled when a value is to be checked, in that process unless it is small.
    * @throws TypeError for invalid JSON Schema of the host's own.
    */
   constructor(schema: JsonSchemaObject, isOwn: boolean) {
@@ -45,13 +45,13 @@ export class SchemaJudge {
     this.#inlineChars = cost === undefined ? 0 : Math.min(MAX_INLINE_CHARS, MAX_INLINE_WORK / cost)
   }
 
-  /** The first problem of a value, or undefined. `requester` takes turns with others, see {@link askThread}. */
+  /** The first problem of a value, or undefined. `requester` takes turns with others, see {@link askJudge}. */
   problemOf(value: unknown, requester?: Requester): SchemaIssue | undefined | Promise<SchemaIssue | undefined> {
     if (sizeUpTo(value, this.#inlineChars) < this.#inlineChars) {
       return (this.#check ??= checkOrRefuse(this.#schema))(value)
     }
     const text = (this.#text ??= JSON.stringify(this.#schema))
-    return problemInThread({ json: this.#schema, text }, value, requester, !this.#isOwn)
+    return problemByJudge({ json: this.#schema, text }, value, requester, !this.#isOwn)
   }
 }
 
@@ -62,11 +62,11 @@ export interface SchemaText {
 }
 
 /**
- * Has a value checked in the judge's thread, a large one in parts. A value that JSON cannot represent is not checked here:
+ * Has a value checked by the judge's process, a large one in parts. A value that JSON cannot represent is not checked here:
  * the code that sends values refuses it with the reason.
  * @param mustBeValid true if an invalid schema is a problem, false if it admits everything.
  */
-export async function problemInThread(
+export async function problemByJudge(
   { json, text }: SchemaText,
   value: unknown,
   requester?: Requester,
@@ -83,10 +83,10 @@ export async function problemInThread(
       return { schema, value: jsonOf(part.value), mustBeValid }
     }
     const inputBytes = (part.value === value ? memory : memoryOf(part.value)) + BYTES_OF_SCHEMA_CHAR * schema.length
-    const judgement = await askThread({ module: ANSWER, input, inputBytes, deadlineMs, requester, kind: text })
+    const judgement = await askJudge({ module: ANSWER, input, inputBytes, deadlineMs, requester, kind: text })
     const issue = issueIn(judgement)
     if (issue !== undefined) return placeIssue(issue, part)
-    // All parts share the time of a value, but for the first one, during which the thread may start.
+    // All parts share the time of a value, but for the first one, during which the process may start.
     if (part.firstIndex !== undefined) deadlineMs = Math.max(1, deadlineMs - (performance.now() - startedAt))
   }
   return undefined

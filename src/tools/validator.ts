@@ -2,7 +2,7 @@ import { sizeUpTo } from '../support/index.ts'
 import type { Requester } from '../judge/index.ts'
 import { boundingSchemaOf } from './bounding-schema.ts'
 import { jsonSchemaOf } from './json-schema.ts'
-import { problemInThread, SchemaJudge, type SchemaText } from './schema-judge.ts'
+import { problemByJudge, SchemaJudge, type SchemaText } from './schema-judge.ts'
 import {
   isStandardSchema,
   type JsonSchemaObject,
@@ -11,7 +11,7 @@ import {
   type ToolSchema,
 } from './standard-schema.ts'
 
-/** Validates a value: returns the value to use, or its issues. `requester` takes turns with others at the judge's thread. */
+/** Validates a value: returns the value to use, or its issues. `requester` takes turns with others at the judge's process. */
 export type Validator = (value: unknown, requester?: Requester) => SchemaResult | Promise<SchemaResult>
 
 /** A value of fewer characters cannot have many problems. */
@@ -74,8 +74,8 @@ export function boundedValidator(schema: StandardToolSchema): Validator {
   const validate: Validator = async (value, requester) => {
     if (sizeUpTo(value, FEW_CHARS) === FEW_CHARS) {
       form = form === undefined ? formOf(schema) : form
-      // In the thread alone: loading the compiler would stop the host for longer than most judgements.
-      const issue = form === null ? undefined : await problemInThread(form, value, requester)
+      // In the judge's process alone: loading the compiler would stop the host for longer than most judgements.
+      const issue = form === null ? undefined : await problemByJudge(form, value, requester)
       if (issue !== undefined) return { issues: [issue] }
     }
     return schema['~standard'].validate(value)

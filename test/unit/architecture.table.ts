@@ -403,7 +403,7 @@ export const EXCEPTIONS: readonly string[] = [
   'src/cli/tools-file.ts imports a computed specifier',
   'src/engines/pyodide/guest/interpreter.ts imports a computed specifier',
   // The module of a question is given by its address.
-  'src/judge/worker.ts imports a computed specifier',
+  'src/judge/child.ts imports a computed specifier',
 ]
 
 /** Large packages, which only the room that needs them may import, and only lazily. */

@@ -34,12 +34,12 @@ export const HOST_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'deadline-of-checks',
-    defence: 'a value that is slow to check has 1 s in a thread of its own',
+    defence: 'a value that is slow to check has 1 s in a process of its own',
     instead: 'it has as long as it takes',
-    doubled: 'the thread interrupts itself before the host kills it',
+    doubled: 'the process interrupts itself before the host kills it',
     patches: [
       {
-        file: 'src/judge/judge-thread.ts',
+        file: 'src/judge/judge-process.ts',
         from: 'const tryMs = Math.min(deadlineMs, shortMs ?? this.#maxTryMs)',
         to: 'const tryMs = shortMs === undefined ? deadlineMs * 1e6 : deadlineMs',
       },

@@ -1,15 +1,15 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { problemInThread, type SchemaText } from '../../../src/tools/schema-judge.ts'
+import { problemByJudge, type SchemaText } from '../../../src/tools/schema-judge.ts'
 import type { JsonSchemaObject } from '../../../src/tools/standard-schema.ts'
 import { holdsBytes, sizeUpTo } from '../../../src/support/value-size.ts'
 import { boundedValidator } from '../../../src/tools/validator.ts'
 
 const MiB = 1024 * 1024
 const bytes = new Uint8Array(4 * MiB)
-/** The start of the thread takes longer than a question. */
+/** The start of the process takes longer than a question. */
 beforeAll(async () => {
-  await problemInThread(schemaOf({ type: 'string' }), 'x')
+  await problemByJudge(schemaOf({ type: 'string' }), 'x')
 })
 const schemaOf = (json: JsonSchemaObject): SchemaText => ({ json, text: JSON.stringify(json) })
 
@@ -43,7 +43,7 @@ describe('the size of a value', () => {
 
 test('a value that takes too much memory is not checked, however short its text', async () => {
   const value = Array.from({ length: 700_000 }).fill({})
-  expect(await problemInThread(schemaOf({ type: 'string' }), value)).toEqual({
+  expect(await problemByJudge(schemaOf({ type: 'string' }), value)).toEqual({
     message: 'cannot be checked against the schema: it takes too much memory',
     isUnchecked: true,
   })
@@ -53,19 +53,19 @@ describe('a value with many bytes', () => {
   const schema = (data: object): SchemaText =>
     schemaOf({ type: 'object', properties: { id: { type: 'string' }, data } })
 
-  test('is checked in the thread with an object without fields in place of the bytes', async () => {
-    expect(await problemInThread(schema({ type: 'object' }), { id: 'x', data: bytes })).toBe(undefined)
+  test('is checked by the judge with an object without fields in place of the bytes', async () => {
+    expect(await problemByJudge(schema({ type: 'object' }), { id: 'x', data: bytes })).toBe(undefined)
   })
 
   test('has the problems of its other fields', async () => {
-    expect(await problemInThread(schema({}), { id: 1, data: [Buffer.from(bytes.buffer)] })).toEqual({
+    expect(await problemByJudge(schema({}), { id: 1, data: [Buffer.from(bytes.buffer)] })).toEqual({
       path: ['id'],
       message: 'expected string',
     })
   })
 
   test('is checked itself', async () => {
-    expect(await problemInThread(schemaOf({ type: 'string' }), bytes)).toEqual({ path: [], message: 'expected string' })
+    expect(await problemByJudge(schemaOf({ type: 'string' }), bytes)).toEqual({ path: [], message: 'expected string' })
   })
 
   test("is left to the library's schema", async () => {

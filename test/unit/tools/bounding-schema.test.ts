@@ -5,7 +5,7 @@ import { boundingSchemaOf } from '../../../src/tools/bounding-schema.ts'
 import { answer } from '../../../src/tools/schema-answer.ts'
 import type { StandardToolSchema } from '../../../src/tools/standard-schema.ts'
 
-/** The verdict of the judge's thread on a value for the schema of a library. */
+/** The verdict of the judge's process on a value for the schema of a library. */
 function formProblem(schema: StandardToolSchema, value: unknown): string {
   return answer({ schema: JSON.stringify(boundingSchemaOf(schema)), value: JSON.stringify(value) })
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { problemInThread } from '../../../src/tools/schema-judge.ts'
+import { problemByJudge } from '../../../src/tools/schema-judge.ts'
 import { defineTool, type PreparedTool, prepareTools, type ToolSchema } from '../../../src/tools/index.ts'
 import { stallDuring } from '../../support/stall.ts'
 
@@ -93,7 +93,7 @@ describe('JSON Schema: one budget per value, for any schema and value', () => {
 test('a text that takes six times its memory as JSON is checked, and does not end the process', async () => {
   const json = { type: 'string' }
   const text = JSON.stringify(json)
-  expect(await problemInThread({ json, text }, '\u0001'.repeat(10 * 1024 * 1024))).toBe(undefined)
+  expect(await problemByJudge({ json, text }, '\u0001'.repeat(10 * 1024 * 1024))).toBe(undefined)
 })
 
 describe('a schema of a library', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { compileSchema } from '../../../src/tools/compile-schema.ts'
-import { problemInThread } from '../../../src/tools/schema-judge.ts'
+import { problemByJudge } from '../../../src/tools/schema-judge.ts'
 import type { JsonSchemaObject } from '../../../src/tools/standard-schema.ts'
 import { partsOf } from '../../../src/tools/value-parts.ts'
 import { memoryOf } from '../../../src/support/value-size.ts'
@@ -14,7 +14,7 @@ const rows = (wrongAt?: number): unknown[] =>
   Array.from({ length: COUNT }, (_, n) => (n === wrongAt ? { n: 'x' } : { n }))
 
 const partsIn = (schema: JsonSchemaObject, value: unknown) => [...partsOf(schema, JSON.stringify(schema), value)]
-const judge = (json: JsonSchemaObject, value: unknown) => problemInThread({ json, text: JSON.stringify(json) }, value)
+const judge = (json: JsonSchemaObject, value: unknown) => problemByJudge({ json, text: JSON.stringify(json) }, value)
 
 describe('a large value is judged in parts', () => {
   test('the lists are left out of the first part, and each item is in one of the others', () => {

@@ -1,13 +1,14 @@
-import { Worker } from 'node:worker_threads'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
 import { siblingModule } from '../support/index.ts'
 
-/** A question about data of an untrusted peer. The thread may take long over it, or run out of memory. */
+/** A question about data of an untrusted peer. The judge may take long over it, or run out of memory. */
 export interface Question {
   /** The module that exports `answer(input)`; see {@link siblingModule}. */
   readonly module: URL
   /** Makes the input of `answer`: texts and plain data. Called when its turn comes, so that few inputs wait in memory. */
   readonly input: () => unknown
-  /** The approximate memory of the input. The thread may use eight times as much, beside its own. */
+  /** The approximate memory of the input. The judge may use eight times as much, beside its own. */
   readonly inputBytes: number
   /** The maximum time for the answer, in milliseconds. */
   readonly deadlineMs: number
@@ -30,22 +31,22 @@ export type Judgement =
   /** No turn: other slow questions took all the time. */
   | { readonly kind: 'busy' }
   | { readonly kind: 'out-of-memory' }
-  /** The module or the thread failed. */
+  /** The module or the process failed. */
   | { readonly kind: 'failed'; readonly text: string }
 
 /** The most characters of an answer; a longer one is cut. The host decodes it on its own thread. */
 export const MAX_ANSWER_CHARS = 4000
 
-/** A question, as the thread gets it. */
-export interface ThreadRequest {
+/** A question, as the child process gets it. */
+export interface JudgeRequest {
   readonly module: string
   readonly input: unknown
-  /** The time after which the thread interrupts itself, in milliseconds. */
+  /** The time after which the child interrupts itself, in milliseconds. */
   readonly interruptMs: number
 }
 
-/** A message from the thread. */
-export type ThreadMessage =
+/** A message from the child process. */
+export type JudgeMessage =
   | { readonly kind: 'started' }
   | { readonly kind: 'interrupted' }
   | Extract<Judgement, { readonly text: string }>
@@ -59,18 +60,19 @@ interface Waiting {
 }
 
 const MiB = 1024 * 1024
-/** The memory of a thread, which its modules take. */
+/** The heap that the modules of a child process take. */
 const HEAP_MB = 24
 /**
- * The input is there as text, in which JSON may take six bytes for a character, and as values of two bytes each. A thread whose text
- * alone does not fit does not end with an error: V8 ends the process.
+ * The input is there as text, in which JSON may take six bytes for a character, and as values of two bytes each.
  */
 const HEAP_BYTES_PER_BYTE = 8
-/** The memory of its youngest values. A larger one would be full of garbage before the thread collects any. */
-const YOUNG_MB = 2
-/** Every thread has memory for inputs up to this size. One with a larger input ends, which frees its memory. */
+/** A semi-space of its youngest values. A larger one would be full of garbage before the process collects any. */
+const SEMI_SPACE_MB = 1
+/** The stack, for deep values; the default of Linux has room for twice as much. */
+const STACK_KB = 3800
+/** Every child has memory for inputs up to this size. One with a larger input ends, which frees its memory. */
 const MAX_KEPT_BYTES = 4 * MiB
-/** The time for the thread to start and to import the module. */
+/** The time for the child to start and to import the module. */
 const START_MS = 10_000
 /** The deadline of the first try of a question: most answers take a few milliseconds. */
 const FIRST_TRY_MS = 200
@@ -81,11 +83,11 @@ const FIRST_TRY_MS = 200
 const SHORT_TRIES_MS = [5, 30] as const
 /** A larger input is read for longer than the first short try. */
 const MAX_QUICK_BYTES = 256 * 1024
-/** The time beyond its try after which a thread that could not be interrupted is killed. */
+/** The time beyond its try after which a child that could not be interrupted is killed. */
 const KILL_MS = 200
 /** The maximum time from a question to its last try: its run must settle soon after its own end. */
 const MAX_WAIT_MS = 3000
-/** A thread without work ends after this time. */
+/** A child without work ends after this time. */
 const IDLE_MS = 10_000
 /** More overruns of a kind than this count as this many. */
 const MAX_OVERRUNS = 1_000_000
@@ -167,20 +169,20 @@ class Turns {
 }
 
 /**
- * A thread that answers questions, one at a time. A thread that cannot be interrupted when a question overruns is killed; the
- * next question starts another.
+ * A child process that answers questions, one at a time. One that cannot be interrupted when a question overruns is killed; the
+ * next question starts another. A thread would not do: where one native step outgrows the heap of a thread, V8 ends its whole process.
  */
-class JudgeThread {
+class JudgeProcess {
   readonly #turns = new Turns()
   readonly #maxTryMs: number
   readonly #onOverrun: (waiting: Waiting) => void
   /** The timer of each question that waits; it ends the wait. */
   readonly #timers = new Map<Waiting, NodeJS.Timeout>()
   #busy = false
-  #worker: Worker | undefined
+  #child: ChildProcess | undefined
   #heapMb = 0
   #idle: NodeJS.Timeout | undefined
-  #onMessage: ((message: ThreadMessage | Judgement) => void) | undefined
+  #onMessage: ((message: JudgeMessage | Judgement) => void) | undefined
 
   /** @param onOverrun called with a question that overran a try that was shorter than its deadline. */
   constructor(maxTryMs: number, onOverrun: (waiting: Waiting) => void) {
@@ -205,7 +207,7 @@ class JudgeThread {
     clearTimeout(this.#idle)
     for (let next = this.#turns.take(); next !== undefined; next = this.#turns.take()) await this.#judge(next)
     this.#busy = false
-    this.#worker?.unref()
+    if (this.#child !== undefined) release(this.#child)
     this.#idle = setTimeout(() => this.#rest(), IDLE_MS).unref()
   }
 
@@ -234,17 +236,18 @@ class JudgeThread {
       timer = setTimeout(() => resolve(otherwise), ms)
     }
     try {
-      const worker = this.#workerWith(
+      const child = this.#childWith(
         HEAP_MB + Math.ceil((HEAP_BYTES_PER_BYTE * Math.max(inputBytes, MAX_KEPT_BYTES)) / MiB),
       )
-      worker.ref()
+      hold(child)
       this.#onMessage = (message) => {
         if (message.kind === 'started') allow(tryMs + KILL_MS, { kind: 'timed-out' })
         else if (message.kind === 'interrupted') resolve(INTERRUPTED)
         else resolve(message)
       }
-      allow(START_MS, { kind: 'failed', text: `the thread was not ready within ${START_MS} ms` })
-      worker.postMessage({ module: module.href, input: input(), interruptMs: tryMs } satisfies ThreadRequest)
+      allow(START_MS, { kind: 'failed', text: `the process was not ready within ${START_MS} ms` })
+      // A child that has ended is told by its exit.
+      child.send({ module: module.href, input: input(), interruptMs: tryMs } satisfies JudgeRequest, () => {})
     } catch (error) {
       resolve({ kind: 'failed', text: String(error) })
     }
@@ -256,29 +259,23 @@ class JudgeThread {
     return judgement
   }
 
-  /** The running thread, or a new one if that has less memory than this question may need. */
-  #workerWith(heapMb: number): Worker {
-    if (this.#worker !== undefined && this.#heapMb >= heapMb) return this.#worker
+  /** The running child, or a new one if that has less memory than this question may need. */
+  #childWith(heapMb: number): ChildProcess {
+    if (this.#child !== undefined && this.#heapMb >= heapMb) return this.#child
     this.#end()
     this.#heapMb = heapMb
-    const worker = new Worker(siblingModule(import.meta.url, 'worker'), {
-      name: 'sandglass-judge',
-      // Nothing of the host's environment or flags is needed there.
-      env: {},
-      execArgv: [],
-      resourceLimits: { maxOldGenerationSizeMb: heapMb, maxYoungGenerationSizeMb: YOUNG_MB, stackSizeMb: 4 },
-    })
-    const tell = (message: ThreadMessage | Judgement): void => {
-      if (this.#worker === worker) this.#onMessage?.(message)
+    const child = startChild(heapMb)
+    const tell = (message: JudgeMessage | Judgement): void => {
+      if (this.#child === child) this.#onMessage?.(message)
     }
-    worker.on('message', tell)
-    worker.on('error', (error) => tell(judgementOf(error)))
-    worker.on('exit', () => {
-      tell({ kind: 'failed', text: 'the thread ended' })
+    child.on('message', (message) => tell(message as JudgeMessage))
+    child.on('error', (error) => tell({ kind: 'failed', text: String(error) }))
+    child.on('exit', (_, signal) => {
+      tell(signal === 'SIGABRT' ? { kind: 'out-of-memory' } : { kind: 'failed', text: 'the process ended' })
       // It may end while nobody asks: the next question must not wait for it.
-      if (this.#worker === worker) this.#worker = undefined
+      if (this.#child === child) this.#child = undefined
     })
-    return (this.#worker = worker)
+    return (this.#child = child)
   }
 
   #rest(): void {
@@ -287,31 +284,55 @@ class JudgeThread {
   }
 
   #end(): void {
-    const worker = this.#worker
-    this.#worker = undefined
-    void worker?.terminate()
+    const child = this.#child
+    this.#child = undefined
+    if (child !== undefined) release(child)
+    child?.kill('SIGKILL')
   }
 }
 
-/** The thread interrupted itself and is ready for the next question. */
+/** Starts `child.ts`. V8 aborts a process whose heap is full: the shell sees to it that no core is written then. */
+function startChild(heapMb: number): ChildProcess {
+  const flags = [
+    `--max-old-space-size=${heapMb}`,
+    `--max-semi-space-size=${SEMI_SPACE_MB}`,
+    `--stack-size=${STACK_KB}`,
+    '--no-warnings',
+  ]
+  const program = [process.execPath, ...flags, fileURLToPath(siblingModule(import.meta.url, 'child'))]
+  return spawn('/bin/sh', ['-c', 'ulimit -c 0; exec "$@"', 'sandglass-judge', ...program], {
+    // Nothing of the host's environment or flags is needed there.
+    env: {},
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    serialization: 'advanced',
+  })
+}
+
+/** Keeps the host alive until {@link release}. */
+function hold(child: ChildProcess): void {
+  child.ref()
+  child.channel?.ref()
+}
+
+function release(child: ChildProcess): void {
+  child.unref()
+  child.channel?.unref()
+}
+
+/** The child interrupted itself and is ready for the next question. */
 const INTERRUPTED: Judgement = { kind: 'timed-out' }
 
-const slow = new JudgeThread(Number.POSITIVE_INFINITY, ({ settle }) => settle({ kind: 'timed-out' }))
-const quick = new JudgeThread(FIRST_TRY_MS, (waiting) => slow.add(waiting))
+const slow = new JudgeProcess(Number.POSITIVE_INFINITY, ({ settle }) => settle({ kind: 'timed-out' }))
+const quick = new JudgeProcess(FIRST_TRY_MS, (waiting) => slow.add(waiting))
 
 /**
- * Asks the judge's threads, which the whole process shares: one tries every question for a short time, the other one those that
- * need longer, so that these delay the others little. The host's own thread continues meanwhile; a question costs it only
- * the input, which is made and copied for each try. Never rejects.
+ * Asks the judge's two processes, which everything of this host shares: one tries every question for a short time, the other one those
+ * that need longer, so that these delay the others little. The host continues meanwhile; a question costs it only the input, which
+ * is made and copied for each try. Never rejects.
  */
-export function askThread(question: Question): Promise<Judgement> {
+export function askJudge(question: Question): Promise<Judgement> {
   const { promise, resolve } = Promise.withResolvers<Judgement>()
   const shortTries = question.inputBytes > MAX_QUICK_BYTES ? 1 : 0
   quick.add({ question, settle: resolve, askedAt: performance.now(), shortTries })
   return promise
-}
-
-function judgementOf(error: unknown): Judgement {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  return code === 'ERR_WORKER_OUT_OF_MEMORY' ? { kind: 'out-of-memory' } : { kind: 'failed', text: String(error) }
 }

@@ -1,25 +1,22 @@
-import { parentPort } from 'node:worker_threads'
 import { createContext, Script } from 'node:vm'
-import { type ThreadRequest, MAX_ANSWER_CHARS, type ThreadMessage } from './judge-thread.ts'
+import { type JudgeRequest, MAX_ANSWER_CHARS, type JudgeMessage } from './judge-process.ts'
 
-/* The program of the judge's thread. It imports the module of a question, which exports `answer`, and says so, because the
- * deadline begins then. */
-const tell = (message: ThreadMessage): void => parentPort?.postMessage(message)
+/* The program of the judge's child process. It imports the module of a question, which exports `answer`, and says so, because the
+ * deadline begins then. It ends when the host closes the channel, or has ended. */
+const tell = (message: JudgeMessage): void => void process.send?.(message)
 
 const globals: { ask: () => unknown } = { ask: () => undefined }
 const context = createContext(globals)
 const call = new Script('ask()')
 
-/** The maximum number of times that a question is asked again because the thread got too little processor time. */
+/** The maximum number of times that a question is asked again because the process got too little processor time. */
 const MAX_STARVED = 1
-/** The time from the beginning of the first try to the end of the last, in milliseconds: the host kills the thread later. */
+/** The time from the beginning of the first try to the end of the last, in milliseconds: the host kills the process later. */
 const MAX_STARVED_MS = 100
 
-/** The processor time of this thread in milliseconds; the time of the clock where Node does not tell it. */
-function threadMs(): number {
-  const { threadCpuUsage } = process as { threadCpuUsage?: () => { user: number; system: number } }
-  if (threadCpuUsage === undefined) return performance.now()
-  const { user, system } = threadCpuUsage.call(process)
+/** The processor time of this process in milliseconds. */
+function cpuMs(): number {
+  const { user, system } = process.cpuUsage()
   return (user + system) / 1000
 }
 
@@ -30,12 +27,12 @@ function threadMs(): number {
 function callInTime(timeout: number): unknown {
   const last = performance.now() + MAX_STARVED_MS - timeout
   for (let starved = 0; ; starved += 1) {
-    const before = threadMs()
+    const before = cpuMs()
     try {
-      // Loops and patterns end by an interrupt, which costs no new thread. What cannot be interrupted, the host kills.
+      // Loops and patterns end by an interrupt, which costs no new process. What cannot be interrupted, the host kills.
       return call.runInContext(context, { timeout }) as unknown
     } catch (error) {
-      const wasStarved = isInterrupt(error) && threadMs() - before < timeout / 2
+      const wasStarved = isInterrupt(error) && cpuMs() - before < timeout / 2
       if (!wasStarved || starved >= MAX_STARVED || performance.now() > last) throw error
     }
   }
@@ -45,7 +42,8 @@ function isInterrupt(error: unknown): boolean {
   return (error as { code?: unknown } | null)?.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT'
 }
 
-parentPort?.on('message', ({ module, input, interruptMs }: ThreadRequest) => {
+process.on('message', (request) => {
+  const { module, input, interruptMs } = request as JudgeRequest
   void (async () => {
     try {
       const { answer } = (await import(module)) as { answer: (input: unknown) => unknown }

@@ -1,12 +1,12 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { askThread } from '../../../src/judge/index.ts'
+import { askJudge } from '../../../src/judge/index.ts'
 
 afterEach(() => void vi.useRealTimers())
 
 test('a module that is never ready has another error than a slow answer', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   const module = new URL(`data:text/javascript,${encodeURIComponent('await new Promise(() => {})')}`)
-  const judged = askThread({ module, input: () => null, inputBytes: 0, deadlineMs: 5000 })
+  const judged = askJudge({ module, input: () => null, inputBytes: 0, deadlineMs: 5000 })
   await vi.advanceTimersByTimeAsync(10_000)
-  expect(await judged).toEqual({ kind: 'failed', text: 'the thread was not ready within 10000 ms' })
+  expect(await judged).toEqual({ kind: 'failed', text: 'the process was not ready within 10000 ms' })
 })

@@ -1,21 +1,44 @@
-import { spawnSync } from 'node:child_process'
+import { ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { join } from 'node:path'
+import { existsSync, readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { Worker } from 'node:worker_threads'
 import { describe, expect, test, vi } from 'vitest'
-import { askThread, type Requester, type Judgement } from '../../../src/judge/index.ts'
-import type { ThreadRequest } from '../../../src/judge/judge-thread.ts'
+import { askJudge, type Requester, type Judgement } from '../../../src/judge/index.ts'
+import type { JudgeRequest } from '../../../src/judge/judge-process.ts'
+import { eventually } from '../../support/eventually.ts'
+import { processOf } from '../../support/processes.ts'
 import { stallDuring } from '../../support/stall.ts'
 
 const DOOR = join(import.meta.dirname, '../../../src/judge/index.ts')
 const MODULE = pathToFileURL(join(import.meta.dirname, 'sample-answers.main.ts'))
 
 function ask(input: unknown, requester?: Requester): Promise<Judgement> {
-  return askThread({ module: MODULE, input: () => input, inputBytes: 0, deadlineMs: 300, requester })
+  return askJudge({ module: MODULE, input: () => input, inputBytes: 0, deadlineMs: 300, requester })
 }
 
-describe("the judge's thread", () => {
+/** The child processes of the judge that start from now on, and the requests that they get. */
+function watchChildren(): { children: ChildProcess[]; requests: JudgeRequest[]; [Symbol.dispose]: () => void } {
+  const children: ChildProcess[] = []
+  const requests: JudgeRequest[] = []
+  const starts = ChildProcess.prototype as unknown as { spawn: (this: ChildProcess, options: object) => number }
+  const start = starts.spawn
+  const spy = vi.spyOn(starts, 'spawn').mockImplementation(function spawn(this: ChildProcess, options) {
+    const result = start.call(this, options)
+    children.push(this)
+    const send = this.send.bind(this) as (request: JudgeRequest, done: () => void) => boolean
+    this.send = ((request: JudgeRequest, done: () => void) => {
+      requests.push(request)
+      return send(request, done)
+    }) as ChildProcess['send']
+    return result
+  })
+  return { children, requests, [Symbol.dispose]: () => spy.mockRestore() }
+}
+
+describe("the judge's process", () => {
   test('answers with a short text', async () => {
     expect(await ask('a text')).toEqual({ kind: 'answer', text: 'a text' })
     const long = await ask('x'.repeat(100_000))
@@ -33,7 +56,7 @@ describe("the judge's thread", () => {
 
   test('has its own memory limit', async () => {
     const before = process.memoryUsage().rss
-    const judged = await askThread({ module: MODULE, input: () => 'memory', inputBytes: 0, deadlineMs: 20_000 })
+    const judged = await askJudge({ module: MODULE, input: () => 'memory', inputBytes: 0, deadlineMs: 20_000 })
     expect(judged).toEqual({ kind: 'out-of-memory' })
     expect((process.memoryUsage().rss - before) / 1024 / 1024).toBeLessThan(128)
     expect(await ask('next')).toEqual({ kind: 'answer', text: 'next' })
@@ -43,7 +66,7 @@ describe("the judge's thread", () => {
     const failed = await ask('throw')
     expect(failed.kind === 'failed' && failed.text.slice(0, 12)).toBe('Error: xxxxx')
     expect(failed.kind === 'failed' && failed.text.length).toBe(4000)
-    const missing = await askThread({
+    const missing = await askJudge({
       module: new URL('file:///nowhere.js'),
       input: () => 1,
       inputBytes: 0,
@@ -57,8 +80,11 @@ describe("the judge's thread", () => {
     expect(failed.kind === 'failed' && failed.text).toContain('could not be cloned')
   })
 
-  test('has an empty environment', async () => {
-    expect(await ask('environment')).toEqual({ kind: 'answer', text: '{}' })
+  test("has nothing of the host's environment", async () => {
+    const { text: names } = (await ask('environment')) as { text: string }
+    // The shell that starts it may set these.
+    const own = new Set(['PWD', 'OLDPWD', 'SHLVL', '_'])
+    expect((JSON.parse(names) as string[]).filter((name) => !own.has(name))).toEqual([])
   })
 
   test('serves callers in turn, and none that has ended', async () => {
@@ -80,7 +106,7 @@ describe("the judge's thread", () => {
         deadlineMs: 1500,
         requester: { isOver: false },
       }
-      const { kind } = await askThread(question)
+      const { kind } = await askJudge(question)
       return { kind, ms: performance.now() - started }
     })
     const quick = await ask('next', { isOver: false })
@@ -94,7 +120,7 @@ describe("the judge's thread", () => {
   test('answers a question of another kind before all that are of a kind that overran, and settles each within 4.5 s', async () => {
     const loops = Array.from({ length: 40 }, async () => {
       const started = performance.now()
-      const { kind } = await askThread({
+      const { kind } = await askJudge({
         module: MODULE,
         input: () => 'loop',
         inputBytes: 0,
@@ -105,7 +131,7 @@ describe("the judge's thread", () => {
       return { kind, ms: performance.now() - started }
     })
     const started = performance.now()
-    const other = await askThread({
+    const other = await askJudge({
       module: MODULE,
       input: () => 'next',
       inputBytes: 0,
@@ -121,48 +147,76 @@ describe("the judge's thread", () => {
 
   test.each([
     ['a quick one', 'next'],
-    ['one whose thread gets no processor at first', 'starved'],
+    ['one whose process gets no processor at first', 'starved'],
   ])('gives each of forty questions of its own kind a few milliseconds before %s, and no more', async (_, text) => {
     const given = { module: MODULE, inputBytes: 0, deadlineMs: 1000, kind: 'equal' }
-    const requests = vi.spyOn(Worker.prototype, 'postMessage')
+    // The process of an earlier test ends after the answer to a large question.
+    await askJudge({ ...given, input: () => 'large', inputBytes: 5 * 1024 * 1024 })
+    using watched = watchChildren()
     const loops = Array.from({ length: 40 }, () =>
-      askThread({ ...given, input: () => 'backtrack', requester: { isOver: false } }),
+      askJudge({ ...given, input: () => 'backtrack', requester: { isOver: false } }),
     )
-    expect(await askThread({ ...given, input: () => text, requester: { isOver: false } })).toEqual({
+    expect(await askJudge({ ...given, input: () => text, requester: { isOver: false } })).toEqual({
       kind: 'answer',
       text,
     })
-    const allowedMs = requests.mock.calls.map(([request]) => (request as ThreadRequest).interruptMs)
-    requests.mockRestore()
-    // The first one was alone. Tries of a second are those of the other thread.
-    expect(allowedMs.filter((ms) => ms < 1000).reduce((sum, ms) => sum + ms, 0)).toBeLessThanOrEqual(200 + 40 * 5)
+    const allowedMs = watched.requests.map(({ interruptMs }) => interruptMs).filter((ms) => ms < 1000)
+    // Tries of a second are those of the other process.
+    expect(allowedMs).not.toEqual([])
+    expect(allowedMs.reduce((sum, ms) => sum + ms, 0)).toBeLessThanOrEqual(200 + 40 * 5)
     await Promise.all(loops)
   })
 
   test('is replaced when it has ended while idle', async () => {
     const askProgram = (program: string, inputBytes = 0): Promise<Judgement> =>
-      askThread({
+      askJudge({
         module: new URL(`data:text/javascript,${encodeURIComponent(program)}`),
         input: () => null,
         inputBytes,
         deadlineMs: 5000,
       })
-    // The thread of an earlier test ends after the answer to a large question.
+    // The process of an earlier test ends after the answer to a large question.
     await askProgram('export const answer = () => "large"', 5 * 1024 * 1024)
-    const started = once(process, 'worker') as Promise<[Worker]>
+    using watched = watchChildren()
     expect(
       await askProgram('export const answer = () => { setImmediate(() => process.exit()); return "last" }'),
     ).toEqual({ kind: 'answer', text: 'last' })
-    const [worker] = await started
-    await once(worker, 'exit')
+    const [child] = watched.children
+    if (child === undefined) throw new Error('no process was started')
+    if (child.exitCode === null) await once(child, 'exit')
     expect(await askProgram('export const answer = () => "next"')).toEqual({ kind: 'answer', text: 'next' })
+  })
+
+  // V8 ends a process in which a native step outgrows the heap, even where that is the heap of a thread.
+  test.each(['array', 'text'])('may outgrow its heap in one native step, and the host lives on: %s', async (what) => {
+    const judged = await askJudge({ module: MODULE, input: () => `native ${what}`, inputBytes: 0, deadlineMs: 20_000 })
+    expect(judged).toEqual({ kind: 'out-of-memory' })
+    expect(await ask('next')).toEqual({ kind: 'answer', text: 'next' })
+  })
+
+  test('ends soon after its host, even during a question', async () => {
+    const told = join(await mkdtemp(join(tmpdir(), 'sandglass-test-')), 'pid')
+    const program = `import { writeFileSync } from 'node:fs'
+      export const answer = (path) => { writeFileSync(path, String(process.pid)); for (;;); }`
+    const script = `
+      const { askJudge } = await import(${JSON.stringify(DOOR)})
+      const module = new URL(${JSON.stringify(`data:text/javascript,${encodeURIComponent(program)}`)})
+      await askJudge({ module, input: () => ${JSON.stringify(told)}, inputBytes: 0, deadlineMs: 2000 })`
+    const host = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: 'ignore' })
+    const pid = Number(
+      await vi.waitUntil(() => (existsSync(told) && readFileSync(told, 'utf8')) || undefined, { timeout: 10_000 }),
+    )
+    host.kill('SIGKILL')
+    await once(host, 'exit')
+    expect(await eventually(() => (processOf(pid) === undefined ? undefined : 'it lives on'), 5000)).toBe(undefined)
+    await rm(dirname(told), { recursive: true })
   })
 
   test('does not keep a process alive, but does not let it exit during a question', () => {
     const script = `
-      const { askThread } = await import(${JSON.stringify(DOOR)})
+      const { askJudge } = await import(${JSON.stringify(DOOR)})
       const module = new URL(${JSON.stringify(MODULE.href)})
-      console.log((await askThread({ module, input: () => 'text', inputBytes: 0, deadlineMs: 5000 })).text)`
+      console.log((await askJudge({ module, input: () => 'text', inputBytes: 0, deadlineMs: 5000 })).text)`
     const start = performance.now()
     const node = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' })
     expect([node.stdout, node.stderr, node.status]).toEqual(['text\n', '', 0])
