@@ -33,9 +33,14 @@ const RESOLUTION_MS = 1
 const TICK_MS = 10
 /** A size that takes this long is not tried again. */
 const LONG_MS = 2000
-/** A size that took less in sum is tried more often, because some milliseconds of noise would change the growth of its cost. */
-const ENOUGH_MS = 300
-const MAX_REPETITIONS = 6
+/**
+ * The last two sizes, from which the growth of the cost is computed, are tried more often while they took less processor time in sum:
+ * some milliseconds of noise in each try would change it.
+ */
+const ENOUGH_CPU_MS = 300
+/** The most time for that. */
+const ENOUGH_MS = 1500
+const MAX_REPETITIONS = 20
 
 /** Drives one entry point of this process with growing input. Its memory is that of the process: one entry point for each. */
 export async function measureStalls(entryPoint: EntryPoint, repetitions: number): Promise<StallReport> {
@@ -43,7 +48,9 @@ export async function measureStalls(entryPoint: EntryPoint, repetitions: number)
   const [smallest = 1] = sizes
   await costOf(entryPoint, smallest, 2) // compiles the code that the others run
   const costs: Cost[] = []
-  for (const size of sizes) costs.push(await costOf(entryPoint, size, repetitions))
+  for (const [index, size] of sizes.entries()) {
+    costs.push(await costOf(entryPoint, size, repetitions, index >= sizes.length - 2))
+  }
   const grownBytes = Math.max(...costs.map((cost) => cost.grownBytes))
   return { name, from, unit, limitBytes, costs, grownBytes }
 }
@@ -56,12 +63,23 @@ export async function measureMemory(entryPoint: EntryPoint): Promise<number> {
   return grownBytes
 }
 
-async function costOf({ prepare }: EntryPoint, size: number, repetitions: number): Promise<Cost> {
+async function costOf(
+  { prepare }: EntryPoint,
+  size: number,
+  repetitions: number,
+  countsForGrowth = false,
+): Promise<Cost> {
   await using prepared = await prepare(size)
   let best: Cost | undefined
   let spentMs = 0
+  let spentCpuMs = 0
   const isEnough = (times: number): boolean =>
-    times >= repetitions && (spentMs >= ENOUGH_MS || repetitions === 1 || times >= MAX_REPETITIONS)
+    times >= repetitions &&
+    (!countsForGrowth ||
+      repetitions === 1 ||
+      spentCpuMs >= ENOUGH_CPU_MS ||
+      spentMs >= ENOUGH_MS ||
+      times >= MAX_REPETITIONS)
   for (let repetition = 0; !isEnough(repetition); repetition += 1) {
     globalThis.gc?.()
     await sleep(TICK_MS)
@@ -72,6 +90,7 @@ async function costOf({ prepare }: EntryPoint, size: number, repetitions: number
     const outcome = outcomeOf(await prepared.act())
     const cpuMs = (await threadMsAtRest()) - spentBefore
     spentMs += performance.now() - started
+    spentCpuMs += cpuMs
     await sleep(TICK_MS) // a stall shows when the next timer is late
     const cost: Cost = {
       size,
