@@ -246,8 +246,9 @@ class JudgeProcess {
         else resolve(message)
       }
       allow(START_MS, { kind: 'failed', text: `the process was not ready within ${START_MS} ms` })
-      // A child that has ended is told by its exit.
-      child.send({ module: module.href, input: input(), interruptMs: tryMs } satisfies JudgeRequest, () => {})
+      const request: JudgeRequest = { module: module.href, input: input(), interruptMs: tryMs }
+      // A child that could not be started is told by its error, and one that has ended by its exit.
+      if (child.pid !== undefined) child.send(request, () => {})
     } catch (error) {
       resolve({ kind: 'failed', text: String(error) })
     }
@@ -286,8 +287,10 @@ class JudgeProcess {
   #end(): void {
     const child = this.#child
     this.#child = undefined
-    if (child !== undefined) release(child)
-    child?.kill('SIGKILL')
+    if (child === undefined) return
+    release(child)
+    // Without an id, as where no descriptor was left, Node sends the signal to any number: 0 is the group of the host.
+    if (child.pid !== undefined) child.kill('SIGKILL')
   }
 }
 
