@@ -1,4 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { siblingModule } from '../support/index.ts'
 
@@ -68,8 +70,11 @@ const HEAP_MB = 24
 const HEAP_BYTES_PER_BYTE = 8
 /** A semi-space of its youngest values. A larger one would be full of garbage before the process collects any. */
 const SEMI_SPACE_MB = 1
-/** The stack, for deep values; the default of Linux has room for twice as much. */
+/** The stack, for deep values. */
 const STACK_KB = 3800
+const SHELL = '/bin/sh'
+/** Writes no core of a process that V8 aborts because its heap is full, and has room for the stack also where the host has less. */
+const SET_LIMITS = 'ulimit -c 0; ulimit -S -s 8192; exec "$@"'
 /** Every child has memory for inputs up to this size. One with a larger input ends, which frees its memory. */
 const MAX_KEPT_BYTES = 4 * MiB
 /** The time for the child to start and to import the module. */
@@ -294,18 +299,30 @@ class JudgeProcess {
   }
 }
 
-/** Starts `child.ts`. V8 aborts a process whose heap is full: the shell sees to it that no core is written then. */
+/**
+ * Starts `child.ts`: by a shell that sets its limits, or without where there is none, as in small images of containers.
+ * @throws Error if the module is missing, as beside a bundle. A program that has Node in itself would be started once more.
+ */
 function startChild(heapMb: number): ChildProcess {
-  const flags = [
+  const path = fileURLToPath(siblingModule(import.meta.url, 'child'))
+  if (!existsSync(path)) throw new Error(`${basename(path)} is missing: the package cannot be part of a bundle`)
+  const program = [
+    process.execPath,
     `--max-old-space-size=${heapMb}`,
     `--max-semi-space-size=${SEMI_SPACE_MB}`,
     `--stack-size=${STACK_KB}`,
     '--no-warnings',
-  ]
-  const program = [process.execPath, ...flags, fileURLToPath(siblingModule(import.meta.url, 'child'))]
-  return spawn('/bin/sh', ['-c', 'ulimit -c 0; exec "$@"', 'sandglass-judge', ...program], {
+    path,
+  ] as const
+  const limited = [SHELL, '-c', SET_LIMITS, 'sandglass-judge', ...program] as const
+  const [command, ...args] = existsSync(SHELL) ? limited : program
+  return spawn(command, args, {
     // Nothing of the host's environment or flags is needed there.
     env: {},
+    // In the host's own, it would keep that from being unmounted.
+    cwd: '/',
+    // A session of its own: the host handles Ctrl-C in the terminal.
+    detached: true,
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     serialization: 'advanced',
   })

@@ -1,5 +1,9 @@
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { cp, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 
 const SRC = join(import.meta.dirname, '../../../src')
@@ -44,4 +48,51 @@ test('a host without descriptors is told so, lives on, and kills nothing', () =>
     print(await ask('return "c"'))`
   const failed = { kind: 'failed', text: 'Error: spawn /bin/sh EMFILE' }
   expect(run(program, { limit: 'ulimit -n 64' })).toEqual([failed, failed, { kind: 'answer', text: 'c' }])
+})
+
+test('the process starts where there is no shell', () => {
+  const program = `
+    const { existsSync } = fs
+    const { spawn } = childProcess
+    fs.existsSync = (path) => path !== '/bin/sh' && existsSync(path)
+    childProcess.spawn = (command, ...rest) => (print(command), spawn(command, ...rest))
+    syncBuiltinESMExports()
+    print(await ask('return "a"'))`
+  expect(run(program)).toEqual([process.execPath, { kind: 'answer', text: 'a' }])
+})
+
+test('no program starts where the module of the process is missing, and the answer names it', async () => {
+  const src = await mkdtemp(join(tmpdir(), 'sandglass-test-'))
+  const filter = (path: string): boolean => !path.endsWith('/judge/child.ts')
+  for (const room of ['judge', 'support', 'errors'])
+    await cp(join(SRC, room), join(src, room), { recursive: true, filter })
+  await cp(join(SRC, '../package.json'), join(src, 'package.json'))
+  const program = `
+    childProcess.spawn = (command) => print(command)
+    syncBuiltinESMExports()
+    print(await ask('return "a"'))`
+  const text = 'Error: child.ts is missing: the package cannot be part of a bundle'
+  expect(run(program, { src })).toEqual([{ kind: 'failed', text }])
+  await rm(src, { recursive: true })
+})
+
+test('the process has its stack also where that of the host is smaller', () => {
+  const nested = 'let list = []; for (let n = 0; n < 8000; n += 1) list = [list]; return JSON.stringify(list).length'
+  const program = `print(await ask(${JSON.stringify(nested)}))`
+  expect(run(program, { limit: 'ulimit -S -s 1024' })).toEqual([{ kind: 'answer', text: '16002' }])
+})
+
+test('the process holds no directory of the host', () => {
+  expect(run(`print(await ask('return process.cwd()'))`)).toEqual([{ kind: 'answer', text: '/' }])
+})
+
+test('Ctrl-C in the terminal of a host that handles it does not end the process', async () => {
+  const program = `
+    process.on('SIGINT', () => print('interrupted'))
+    const asked = ask('process.kill(-' + process.pid + ', "SIGINT"); for (let n = 0; n < 1e8; n += 1); return "a"')
+    print(await asked)`
+  const host = spawn(process.execPath, hostProgram(program), { stdio: ['ignore', 'pipe', 'inherit'], detached: true })
+  const [printed] = await Promise.all([text(host.stdout), once(host, 'exit')])
+  // On a busy machine, the question is tried twice.
+  expect([...new Set(printed.trim().split('\n'))]).toEqual(['"interrupted"', '{"kind":"answer","text":"a"}'])
 })
