@@ -9,13 +9,13 @@ END_SEC = 0.5  # from the order to end an activity to its confirmed end
 
 
 class Activity:
-    """One activity, from its request to its last frame. `host` is the workspace that it belongs to."""
+    """One activity, from its request to its last frame. `workspace` is the one that it belongs to."""
 
     needs_process = False
     is_complete = True  # its request has come as a whole
 
-    def __init__(self, host, frame):
-        self.host = host
+    def __init__(self, workspace, frame):
+        self.workspace = workspace
         self.frame = frame
         self.id = frame["execution_id"]
         self.id_json = encode(self.id)[:-1]
@@ -53,7 +53,7 @@ class Activity:
 
     def send(self, frame):
         """Sends a frame of this activity."""
-        self.host.channel.send({"type": frame.pop("type"), "execution_id": self.id, **frame})
+        self.workspace.channel.send({"type": frame.pop("type"), "execution_id": self.id, **frame})
 
     def grant_input(self, count):
         """Tells the host that it may send as many more bytes."""
@@ -68,7 +68,7 @@ class Activity:
         duration = round((time.monotonic() - self.started) * 1000, 3)
         frame = {"type": "activity_done", "ending": ending, "error": error, "result": result}
         self.send({**frame, "duration_ms": duration, "confirmed": confirmed})
-        self.host.on_over(self)
+        self.workspace.on_over(self)
 
 
 class ProcessActivity(Activity):
@@ -76,8 +76,8 @@ class ProcessActivity(Activity):
 
     needs_process = True
 
-    def __init__(self, host, frame):
-        super().__init__(host, frame)
+    def __init__(self, workspace, frame):
+        super().__init__(workspace, frame)
         self.spare = None
         self.killed_for = None
         self._end_due = None  # the time at which its processes must be gone
@@ -91,7 +91,7 @@ class ProcessActivity(Activity):
     def begin(self, spare):
         """Starts, with the process that waits in `spare`."""
         self.spare = spare
-        spare.watch(self.host.watcher, self._on_keeper)
+        spare.watch(self.workspace.watcher, self._on_keeper)
 
     def end(self, cause):
         """Asks for the end of its processes: the first has ended by itself (`cause` is None), or must end for a cause."""
@@ -127,7 +127,7 @@ class ProcessActivity(Activity):
                 return
             self._close_keeper()
             self.on_dead(signal.SIGKILL, False)
-            self.host.end_sandbox()
+            self.workspace.end_sandbox()
 
     def close_spare(self):
         """Closes the descriptors of its processes."""
@@ -143,18 +143,18 @@ class ProcessActivity(Activity):
         self._close_keeper()
         self.on_dead(status, gone)
         if not gone:
-            self.host.end_sandbox()
+            self.workspace.end_sandbox()
 
     def _on_lost_keeper(self):
         if not self.is_ending:
             self._end_due = time.monotonic() + END_SEC
             self.on_end_begun()
         self._close_keeper()
-        confirmed = self.host.end_orphans(self.spare.keeper_pid)
-        self.on_dead(self.host.sandbox.reaper.status_of(self.spare.pid), confirmed)
+        confirmed = self.workspace.end_orphans(self.spare.keeper_pid)
+        self.on_dead(self.workspace.sandbox.reaper.status_of(self.spare.pid), confirmed)
         if not confirmed:
-            self.host.end_sandbox()
+            self.workspace.end_sandbox()
 
     def _close_keeper(self):
-        self.spare.forget(self.host.watcher)
+        self.spare.forget(self.workspace.watcher)
         self._end_due = float("inf")  # nobody has to answer any more

@@ -72,7 +72,7 @@ class Broker:
     def _turn(self):
         self._watcher.wait(self._wait_ms())
         self._check_clocks()
-        self._channel.watch()
+        self._channel.update_write_watch()
         if self._state is RUNNING:
             self._traffic.apply_back_pressure(self._channel.outbox.size)
 

@@ -14,8 +14,8 @@ class CellActivity(ScriptActivity):
 
     needs_process = False
 
-    def __init__(self, host, frame):
-        super().__init__(host, frame)
+    def __init__(self, workspace, frame):
+        super().__init__(workspace, frame)
         self._session = None
         self._state = KEPT
         self._is_ending = self._is_dead = self._is_interrupted = False
@@ -31,13 +31,13 @@ class CellActivity(ScriptActivity):
         return self._run
 
     def find_problem(self):
-        session = self.host.session(self.frame["session"])
+        session = self.workspace.session(self.frame["session"])
         if session is None:
             return "request", "the session is over"
         return session.find_problem_of_cell() or super().find_problem()
 
     def begin(self, _spare=None):
-        self._session = self.host.session(self.frame["session"])
+        self._session = self.workspace.session(self.frame["session"])
         self._session.cell = self
         if self.is_complete:
             self.on_complete()
@@ -101,7 +101,7 @@ class CellActivity(ScriptActivity):
             self._session.roll_back()
             return
         run.status, run.confirmed = (1 << 8 if run.reported_error else 0), True
-        self.host.after_flush(self._session.head.take_cell_socket().close)  # the close takes long
+        self.workspace.after_flush(self._session.head.take_cell_socket().close)  # the close takes long
         self._session.on_kept(run)
         self.collect()
 
@@ -132,7 +132,7 @@ class CellActivity(ScriptActivity):
         self.collect()
 
     def more_of_end(self, frame):
-        session = self._session or self.host.session(self.frame["session"])  # one that was refused changed nothing
+        session = self._session or self.workspace.session(self.frame["session"])  # one that was refused changed nothing
         if session is None:
             return {}
         missing = session.missing if self._state == ROLLED_BACK else []

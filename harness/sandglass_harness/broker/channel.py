@@ -9,7 +9,7 @@ from collections import deque
 from ..caps import MAX_REQUEST_LINE_BYTES
 from ..wire import encode
 
-READ_BYTES = 1 << 16  # a larger buffer would be a mapping of its own, made and unmapped for each request
+READ_BYTES = 1 << 16  # for a larger buffer, malloc would map and unmap memory at each request
 FLUSH_SEC = 5  # time for the host to read the last frames
 
 
@@ -92,10 +92,10 @@ class Channel:
     def send(self, frame):
         """Queues a frame."""
         self.outbox.put(encode(frame))
-        self.watch()
+        self.update_write_watch()
 
-    def watch(self):
-        """Waits for the host to take more, while the outbox holds anything."""
+    def update_write_watch(self):
+        """Watches the outbox for writing while it holds anything, and stops when it is empty."""
         if self.outbox.size:
             self._watcher.watch_write(self.outbox.fd, self._on_writable)
         else:
@@ -114,7 +114,7 @@ class Channel:
 
     def _on_writable(self, _event):
         self.outbox.flush()
-        self.watch()
+        self.update_write_watch()
 
     def _on_readable(self, _event):
         try:
@@ -126,4 +126,4 @@ class Channel:
         for line in self._inbox.push(data):
             self._on_line(line)
         if self._inbox.held > MAX_REQUEST_LINE_BYTES:
-            sys.exit("a request line is too long")
+            sys.exit(f"a request line is longer than {MAX_REQUEST_LINE_BYTES} bytes")

@@ -96,7 +96,7 @@ class Clock:
         self._measured_at = now
         # A script can notice a measurement, and start hidden processes just after it. A process that is found running counts
         # for the mean pause at least: on average, this makes up for the measurements that find none.
-        idle = passed - self._processor.take(max(passed, self._mean_pause)) + self._unclaimed
+        idle = passed - self._processor.measure(max(passed, self._mean_pause)) + self._unclaimed
         executed = self._take_executed(now)
         # Parallel processes can take granted time back, but not for what they used between calls.
         lowest = min(0.0, passed - 2 * executed, passed - self._mean_pause if self._executing else 0.0)

@@ -12,8 +12,8 @@ from .sources import Source
 class Connection(Activity):
     """A connection to a port of the sandbox's own loopback."""
 
-    def __init__(self, host, frame):
-        super().__init__(host, frame)
+    def __init__(self, workspace, frame):
+        super().__init__(workspace, frame)
         self._socket = self._out = self._source = None
 
     def begin(self):
@@ -23,7 +23,7 @@ class Connection(Activity):
         try:
             self._socket.connect(("127.0.0.1", self.frame["port"]))
         except BlockingIOError:
-            self.host.watcher.watch_write(self._socket.fileno(), lambda _event: self._on_connected())
+            self.workspace.watcher.watch_write(self._socket.fileno(), lambda _event: self._on_connected())
         except OSError as error:
             self._fail(error.errno)
         else:
@@ -52,18 +52,18 @@ class Connection(Activity):
 
     def _on_connected(self):
         number = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        self.host.watcher.forget(self._socket.fileno())
+        self.workspace.watcher.forget(self._socket.fileno())
         if number:
             self._fail(number)
             return
-        try:  # a descriptor of its own: one waits to be read, the other to be written
+        try:  # reading and writing are watched separately, so each needs its own descriptor
             fd = os.dup(self._socket.fileno())
-        except OSError as error:  # others took them all while the port did not answer
+        except OSError as error:  # the other activities took all free descriptors while the connection was made
             self._fail(error.errno)
             return
         self.send({"type": "dialed"})
         self._source = Source(fd, self.id_json, b"socket", self.frame["window"], self._on_source_end)
-        self.host.sources.add(self._source)
+        self.workspace.sources.add(self._source)
         self._out.open()
 
     def _on_source_end(self, source):
@@ -85,9 +85,9 @@ class Connection(Activity):
     def _close(self):
         if self._socket is None:
             return
-        self.host.watcher.forget(self._socket.fileno())
+        self.workspace.watcher.forget(self._socket.fileno())
         if self._source is not None:
-            self.host.sources.remove(self._source)
+            self.workspace.sources.remove(self._source)
             os.close(self._source.fd)
             self._source = None
         self._socket.close()

@@ -12,7 +12,7 @@ class InputOutbox(Outbox):
     def __init__(self, activity, fd):
         super().__init__(fd)
         self._activity = activity
-        self._watcher = activity.host.watcher
+        self._watcher = activity.workspace.watcher
         self._ungranted = 0
         self._is_open = self._ends = False
         self.is_over = False

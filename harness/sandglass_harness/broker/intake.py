@@ -53,16 +53,16 @@ def problem_of_request(frame):
     missing = [name for name in frame["required_secrets"] if name not in frame["secrets"]]
     if missing:
         return "secrets", f"required secrets are missing: {', '.join(missing)}"
-    problem = _check_sources(frame.get("tool_sources") or ())
+    problem = _find_source_problem(frame.get("tool_sources") or ())
     return None if problem is None else ("request", problem)
 
 
-def _check_sources(sources):
-    """Checks the Python tools of a run. Returns a message if they are over a limit, or None."""
+def _find_source_problem(sources):
+    """Returns a message if the Python tools of a run are over a limit, or None."""
     if len(sources) > MAX_TOOL_SOURCES:
         return f"the run brings {len(sources)} Python tools; at most {MAX_TOOL_SOURCES} are allowed"
     for source in sources:
         size = len(source["source"].encode(errors="surrogatepass"))
         if size > MAX_TOOL_SOURCE_BYTES:
-            return f"the source of the Python tool {source['name']} has {size} bytes; at most {MAX_TOOL_SOURCE_BYTES}"
+            return f"the source of the Python tool {source['name']} has {size} bytes; at most {MAX_TOOL_SOURCE_BYTES} are allowed"
     return None

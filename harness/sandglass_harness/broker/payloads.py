@@ -62,7 +62,7 @@ class FrameBuffer:
         self._parts.append(part)
         self._held += len(part)
         if self._held > MAX_REQUEST_LINE_BYTES:
-            raise ValueError("a request line is too long")
+            raise ValueError(f"a request line is longer than {MAX_REQUEST_LINE_BYTES} bytes")
 
 
 def _without_payload(line):
@@ -106,11 +106,11 @@ class WorkspaceChannel(Channel):
         self._read_bytes = READ_BYTES
         self._opener = opener
 
-    def watch(self):
+    def update_write_watch(self):
         """Writes the output that the turn gathered, and watches for the host to read the rest."""
         if self.outbox.size:
             self.outbox.flush()
-        super().watch()
+        super().update_write_watch()
 
     def send(self, frame):
         """Queues a frame."""

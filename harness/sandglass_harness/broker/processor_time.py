@@ -21,8 +21,8 @@ class ProcessorTime:
         self._below = None if below is None else str(below)
         self._seen = {}
 
-    def take(self, elapsed):
-        """Returns the seconds that were used since the last call, at least `elapsed` if a process beside the script's own runs now."""
+    def measure(self, elapsed):
+        """Returns the seconds that were used since the last call, or at least `elapsed` while a process other than the script's own runs."""
         seen, ticks, busy = {}, 0, False
         for name, fields in self._find_counted():
             seen[name] = sum(map(int, fields[USER : CHILDREN_SYSTEM + 1]))

@@ -22,8 +22,8 @@ REST_BYTES = 1 << 20  # the most that Linux lets a program make its pipe hold
 class ProgramActivity(ProcessActivity):
     """A program: its input, its output as bytes, its end."""
 
-    def __init__(self, host, frame):
-        super().__init__(host, frame)
+    def __init__(self, workspace, frame):
+        super().__init__(workspace, frame)
         timeout = frame["timeout_sec"]
         self._deadline = None if timeout is None else self.started + timeout
         self._sources = []
@@ -57,7 +57,7 @@ class ProgramActivity(ProcessActivity):
 
     def begin(self, spare):
         super().begin(spare)
-        self._memory_kills_before = self.host.sandbox.memory_kills.count()
+        self._memory_kills_before = self.workspace.sandbox.memory_kills.count()
         window, tty = self.frame["window"], self.frame["tty"]
         given = []
         if tty is not None:
@@ -85,12 +85,12 @@ class ProgramActivity(ProcessActivity):
             os.close(fd)
         self._to_child = ToChild(spare.socket.fileno())
         request = {name: self.frame[name] for name in ("argv", "env", "cwd", "limits")}
-        own = {"tty": tty is not None, "workspace": self.host.workspace, "import_paths": self.host.import_paths}
+        own = {"tty": tty is not None, "workspace": self.workspace.directory, "import_paths": self.workspace.import_paths}
         self._to_child.put_request({**request, **own})
         self._watch_start()
         self._end_poll = EndPoll(spare, time.monotonic())
         if spare.pid_fd is not None:
-            self.host.watcher.watch_read(spare.pid_fd, lambda _event: self.end(None))
+            self.workspace.watcher.watch_read(spare.pid_fd, lambda _event: self.end(None))
         for data in self._early_input:
             self.put_input(data)
         if self._ends_early:
@@ -136,7 +136,7 @@ class ProgramActivity(ProcessActivity):
         self.spare.ask_to_signal(int(signal.Signals[name]), group)
 
     def on_end_begun(self):
-        watcher = self.host.watcher
+        watcher = self.workspace.watcher
         watcher.forget(self.spare.pid_fd)
         watcher.forget(self.spare.socket.fileno())
         if self._input is not None:
@@ -154,7 +154,7 @@ class ProgramActivity(ProcessActivity):
     def _add_source(self, fd, stream, window):
         source = Source(fd, self.id_json, stream, window, self._on_source_end)
         self._sources.append(source)
-        self.host.sources.add(source)
+        self.workspace.sources.add(source)
 
     def _on_source_end(self, source):
         if source not in self._sources:
@@ -172,7 +172,7 @@ class ProgramActivity(ProcessActivity):
         if self._terminal is not None:
             os.close(self._terminal)
         ending = None if self._error is not None else ending_of(self._status, self.killed_for)
-        kills = self.host.sandbox.memory_kills.count()
+        kills = self.workspace.sandbox.memory_kills.count()
         result = None if kills is None else {"memory_kills": kills - (self._memory_kills_before or 0)}
         self.finish(ending, self._error, result, confirmed=self._confirmed)
 
@@ -181,9 +181,9 @@ class ProgramActivity(ProcessActivity):
     def _watch_start(self):
         fd = self.spare.socket.fileno()
         if self._to_child.flush():
-            self.host.watcher.watch_read(fd, lambda _event: self._on_start())
+            self.workspace.watcher.watch_read(fd, lambda _event: self._on_start())
         else:
-            self.host.watcher.watch_both(fd, lambda _event: self._watch_start())
+            self.workspace.watcher.watch_both(fd, lambda _event: self._watch_start())
 
     def _on_start(self):
         for data in self._read_start():
@@ -205,7 +205,7 @@ class ProgramActivity(ProcessActivity):
             for line in self._lines.push(data):
                 self._error = json.loads(line)
             return
-        self.host.watcher.forget(self.spare.socket.fileno())
+        self.workspace.watcher.forget(self.spare.socket.fileno())
         self._has_run = True
         self.send({"type": "started", "pid": self.spare.pid})
 

@@ -112,7 +112,7 @@ class Run:
             return Clock(self.started, asked["timeout_sec"], sample=self._wait.sample)
         processor = ProcessorTime(harness_pids, self.spare.pid, below=keeper)
         if asked.get("cell"):
-            processor.take(0)  # the time of earlier cells is not that of this one
+            processor.measure(0)  # the time of earlier cells is not that of this one
         wait_sec = asked.get("max_tool_wait_sec") or 0
         return Clock(self.started, asked["timeout_sec"], wait_sec, processor, self._send_alarm, sample=self._wait.sample)
 

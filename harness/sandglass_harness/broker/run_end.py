@@ -108,7 +108,7 @@ class RunEnd:
             if chunk is None:  # a pause, in which the broker's loop continues
                 return
             self._run.emit(file_frame(*chunk), counted=False)
-        self._channel.watch()
+        self._channel.update_write_watch()
 
     def stop_collecting(self):
         """Ends the collection early."""

@@ -15,10 +15,10 @@ from .traffic import Traffic
 class ScriptActivity(ProcessActivity):
     """A script. Its frames and its end are those of a run in a pooled sandbox, but its files stay."""
 
-    def __init__(self, host, frame):
-        super().__init__(host, frame)
+    def __init__(self, workspace, frame):
+        super().__init__(workspace, frame)
         self._run = self._traffic = self._collection = None
-        self._taken = _CountedOutbox(host.channel.outbox)
+        self._taken = _CountedOutbox(workspace.channel.outbox)
         self._missing = frame.get("body_bytes", 0)  # bytes of the request's body that have not arrived yet
         self._body = [] if self._missing else None
         self._lines = LineBuffer()  # lines that arrive in pieces, because they are too long to hold up other frames
@@ -45,16 +45,16 @@ class ScriptActivity(ProcessActivity):
 
     def on_complete(self):
         """The last byte of its request has come."""
-        self.host.admit(self)
+        self.workspace.admit(self)
 
     def _take_lines(self, data):
         for line in self._lines.push(data):
             if self._run is not None and line.startswith(self._run.answer_head):
                 self.pass_answer(line)
             else:  # another host may write the fields of an answer in another order
-                self.host.take_frame(line)
+                self.workspace.take_frame(line)
         if self._lines.held > MAX_REQUEST_LINE_BYTES:
-            raise ValueError("a request line is too long")
+            raise ValueError(f"a request line is longer than {MAX_REQUEST_LINE_BYTES} bytes")
 
     def begin(self, spare):
         super().begin(spare)
@@ -63,12 +63,12 @@ class ScriptActivity(ProcessActivity):
 
     def start_run(self, process, keeper_pid, others=()):
         """Gives the process its request, and listens to it. The processes `others` of its keeper are not its own."""
-        foreign = (os.getpid(), self.host.zygote.pid, *others)
+        foreign = (os.getpid(), self.workspace.zygote.pid, *others)
         is_set_up = self.is_set_up_at_once()
         self._run = run = Run(self.frame, process, time.monotonic(), self._taken, foreign, keeper_pid, is_set_up)
-        run.use = self.host.count_use()
-        run.memory_kills_before = self.host.sandbox.memory_kills.count()
-        self._traffic = Traffic(run, self.host.watcher, self.end, self._on_finished)
+        run.use = self.workspace.count_use()
+        run.memory_kills_before = self.workspace.sandbox.memory_kills.count()
+        self._traffic = Traffic(run, self.workspace.watcher, self.end, self._on_finished)
         self._traffic.start(self._body)
         self._body = None
 
@@ -124,7 +124,7 @@ class ScriptActivity(ProcessActivity):
         cause, by = ("cancelled", "host") if is_cancelled else ("not-started", "harness")
         ending = {"cause": cause, "exit_code": None, "signal": None, "by": by}
         self.send({"type": "script_done", "ending": ending, "reusable": True, "use": 0, **self.more_of_end({})})
-        self.host.on_over(self)
+        self.workspace.on_over(self)
 
     def cancel(self):
         if self._collection is not None:
@@ -150,8 +150,8 @@ class ScriptActivity(ProcessActivity):
         if not run.request["collect"]:
             self._finish()
             return
-        self._collection = collection_of(run, self.host.workspace)
-        self.host.add_job(self, self._send_files())
+        self._collection = collection_of(run, self.workspace.directory)
+        self.workspace.add_job(self, self._send_files())
 
     def can_send(self):
         """True if the host takes more frames."""
@@ -169,10 +169,10 @@ class ScriptActivity(ProcessActivity):
 
     def _finish(self):
         self.is_over = True
-        kills = self.host.sandbox.memory_kills.count()
+        kills = self.workspace.sandbox.memory_kills.count()
         frame = last_frame(self._run, self._collection, kills, self._run.confirmed)
-        self.host.channel.send({**frame, **self.more_of_end(frame)})
-        self.host.on_over(self)
+        self.workspace.channel.send({**frame, **self.more_of_end(frame)})
+        self.workspace.on_over(self)
 
     def more_of_end(self, _frame):
         """Returns further fields of its last frame."""

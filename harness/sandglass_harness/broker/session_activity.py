@@ -35,8 +35,8 @@ _LATE = {
 class SessionActivity(ProcessActivity):
     """A session, from its first process to the confirmed end of all its processes. It trusts nothing that they send."""
 
-    def __init__(self, host, frame):
-        super().__init__(host, frame)
+    def __init__(self, workspace, frame):
+        super().__init__(workspace, frame)
         self.head = self.family = None
         self.copies = SessionCopies(self)
         self.mark = mark_of_root()
@@ -88,9 +88,9 @@ class SessionActivity(ProcessActivity):
                 self._lose(_LATE[self._step])
 
     def begin(self, spare):
-        self.family = SessionFamily(self.host, spare)
+        self.family = SessionFamily(spare)
         self.join(self.family)
-        spare.watch(self.host.watcher, self.family.on_keeper)
+        spare.watch(self.workspace.watcher, self.family.on_keeper)
         # Its output is the session's until the head is another process.
         head = SessionProcess(os.dup(spare.out_fd), os.dup(spare.err_fd))
         head.pid, head.pid_fd = spare.pid, None if spare.pid_fd is None else os.dup(spare.pid_fd)
@@ -132,7 +132,7 @@ class SessionActivity(ProcessActivity):
     def prepare_cell(self):
         """Readies the head for a cell, which watches it from now on."""
         self._make_owed_copy()
-        self.host.watcher.forget(self.head.pid_fd)
+        self.workspace.watcher.forget(self.head.pid_fd)
         self.head.begin_cell()
 
     def on_kept(self, run):
@@ -173,12 +173,12 @@ class SessionActivity(ProcessActivity):
     def _owe_copy(self):
         """Schedules a copy of the present state. The output for the host goes first: a result need not wait for a fork."""
         self._owes_copy = True
-        self.host.after_flush(self._make_copy_in_time)
+        self.workspace.after_flush(self._make_copy_in_time)
 
     def _make_copy_in_time(self):
         """Makes the scheduled copy. It waits while branches of the family start, because they share the processors."""
         if self._owes_copy and self.family.has_starting():
-            self.host.after_flush(self._make_copy_in_time)
+            self.workspace.after_flush(self._make_copy_in_time)
         else:
             self._make_owed_copy()
 
@@ -337,7 +337,7 @@ class SessionActivity(ProcessActivity):
         self._end_due = float("inf")
         self.on_dead(status, gone)
         if not gone:
-            self.host.end_sandbox()
+            self.workspace.end_sandbox()
 
     def on_lost_keeper(self):
         """The keeper is gone, and everything that it kept."""
@@ -346,7 +346,7 @@ class SessionActivity(ProcessActivity):
 
     def on_end_begun(self):
         self._leave_step()
-        watcher = self.host.watcher
+        watcher = self.workspace.watcher
         for process in self.processes():
             watcher.forget(process.control.fileno())
         if self.head is not None:
@@ -391,20 +391,20 @@ class SessionActivity(ProcessActivity):
 
     def listen(self, process):
         """Takes the messages of a process."""
-        self.host.watcher.watch_read(process.control.fileno(), lambda _event: self._on_message(process))
+        self.workspace.watcher.watch_read(process.control.fileno(), lambda _event: self._on_message(process))
 
     def _watch_head_end(self):
         if self.head.pid_fd is not None:
-            self.host.watcher.watch_read(self.head.pid_fd, lambda _event: self._on_head_end())
+            self.workspace.watcher.watch_read(self.head.pid_fd, lambda _event: self._on_head_end())
 
     def _forget_head(self):
         for fd in (self.head.control.fileno(), self.head.pid_fd):
-            self.host.watcher.forget(fd)
+            self.workspace.watcher.forget(fd)
         self.head.close()
 
     def _on_head_end(self):
         """The head ended while no cell ran."""
-        self.host.watcher.forget(self.head.pid_fd)
+        self.workspace.watcher.forget(self.head.pid_fd)
         if self._step in (AWAITING, KILLING):  # it is about to be ended
             return
         if self._step is not None:
@@ -423,7 +423,7 @@ class SessionActivity(ProcessActivity):
             return
         kind, content, pid = message
         if not kind:
-            self.host.watcher.forget(process.control.fileno())
+            self.workspace.watcher.forget(process.control.fileno())
             self.copies.on_end(process)
             if process is self.head and process.pid_fd is None and self.cell is None:
                 self._on_head_end()

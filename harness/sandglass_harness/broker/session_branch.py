@@ -18,7 +18,7 @@ class BranchActivity(SessionActivity):
         return self._parent.memory_limit
 
     def find_problem(self):
-        parent = self.host.session(self.frame["session"])
+        parent = self.workspace.session(self.frame["session"])
         if parent is None:
             return LOST_CODE, "the session is over"
         if not parent.is_free() or not parent.is_ready:
@@ -30,7 +30,7 @@ class BranchActivity(SessionActivity):
         return None if why is None else (NO_CHECKPOINT, why)
 
     def begin(self, _spare=None):
-        self._parent = parent = self.host.session(self.frame["session"])
+        self._parent = parent = self.workspace.session(self.frame["session"])
         self.mark = parent.family.new_mark()
         parent.family.starting.append(self)
         parent.copies.fork(self._source_in(parent), self._start, self._fail, stays=True)

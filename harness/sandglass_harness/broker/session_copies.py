@@ -67,14 +67,14 @@ class SessionCopies:
 
     def find_obstacle_of_last(self):
         """Returns why no copy is made after a cell, or None."""
-        if self._owner.host.why_no_copies is not None or self._owner.keeps_checkpoints:
+        if self._owner.workspace.why_no_copies is not None or self._owner.keeps_checkpoints:
             return self.find_obstacle()
         return "checkpoints are off"
 
     def find_obstacle(self):
         """Returns why no copy can be made now, or None."""
-        if self._owner.host.why_no_copies is not None:
-            return self._owner.host.why_no_copies
+        if self._owner.workspace.why_no_copies is not None:
+            return self._owner.workspace.why_no_copies
         limit = self._owner.memory_limit
         if limit and _memory_of(self._owner.head.pid) > limit * MEMORY_SHARE:
             return f"the session uses more than {MEMORY_SHARE:.0%} of its memory limit"
@@ -186,7 +186,7 @@ class SessionCopies:
     def drop(self, process):
         """Ends a copy."""
         if process is not None:
-            self._owner.host.watcher.forget(process.control.fileno())
+            self._owner.workspace.watcher.forget(process.control.fileno())
             process.signal(signal.SIGKILL)
             process.close()
 

@@ -13,11 +13,10 @@ class SessionFamily:
     rollback of any session ends it.
     """
 
-    def __init__(self, host, spare):
+    def __init__(self, spare):
         self.spare = spare
         self.members = []
         self.starting = []  # branches that are being made
-        self._host = host
         self._waiting = []  # callbacks for the next answers
         self._next_mark = FIRST_MARK
 

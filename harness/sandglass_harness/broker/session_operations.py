@@ -15,8 +15,8 @@ class SessionOperation(Activity):
     """One operation on a session. It begins when no cell runs and no copy is being made. Each step of the session has a deadline of its
     own: that of a fork, of a rollback, of the take-over."""
 
-    def __init__(self, host, frame):
-        super().__init__(host, frame)
+    def __init__(self, workspace, frame):
+        super().__init__(workspace, frame)
         self._session = None
         self._due = None
         self._has_begun = False
@@ -31,13 +31,13 @@ class SessionOperation(Activity):
             self.fail("io", "the process of the session did not answer in time")
 
     def find_problem(self):
-        session = self.host.session(self.frame["session"])
+        session = self.workspace.session(self.frame["session"])
         if session is None or session.is_ending:
             return "lost", "the session is over"
         return None if session.is_free() else ("busy", "a cell or another operation of the session is under way")
 
     def begin(self, _spare=None):
-        self._session = self.host.session(self.frame["session"])
+        self._session = self.workspace.session(self.frame["session"])
         self._session.operation = self
         self.try_to_begin()
 

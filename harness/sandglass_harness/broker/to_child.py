@@ -50,5 +50,6 @@ def _refuse_too_large(line):
     """Returns an error in place of an answer that is too large to queue. In every answer, the id comes before the value."""
     found = _ANSWER_ID.search(line, 0, 1024)
     number = json.loads(found[1]) if found else ""
-    error = {"code": "result_too_large", "message": "the script has too many answers that it did not read yet"}
+    message = f"the script has more than {MAX_UNREAD_ANSWER_BYTES} bytes of unread tool results: read earlier results before calling more tools"
+    error = {"code": "result_too_large", "message": message}
     return encode({"type": "tool_result", "id": number, "error": error})

@@ -12,13 +12,13 @@ class Job(Activity):
     """Work in steps, between which the loop continues. `steps()` yields None to pause, bytes for the stream `file`, or a frame, and
     returns the result."""
 
-    def __init__(self, host, frame):
-        super().__init__(host, frame)
+    def __init__(self, workspace, frame):
+        super().__init__(workspace, frame)
         self._credit = frame.get("window", 0)
 
     def begin(self):
         """Begins, in the next turn of the loop."""
-        self.host.add_job(self, self._work())
+        self.workspace.add_job(self, self._work())
 
     def can_send(self):
         """True if the host takes more."""
@@ -42,11 +42,11 @@ class Job(Activity):
                     return
                 if isinstance(step, bytes):
                     self._credit -= len(step)
-                    self.host.channel.send_payload(self.id_json, b"file", step)
+                    self.workspace.channel.send_payload(self.id_json, b"file", step)
                 elif step is not None:
                     line = encode({"type": step.pop("type"), "execution_id": self.id, **step})
                     self._credit -= len(line)
-                    self.host.channel.outbox.put(line)
+                    self.workspace.channel.outbox.put(line)
                 yield
         except FileError as error:
             self.finish(error={"code": error.code, "message": str(error)})
@@ -60,7 +60,7 @@ class FilesRead(Job):
 
     def steps(self):
         asked = self.frame
-        pack = PackReader(self.host.workspace, asked["paths"], asked["max_file_bytes"], asked["max_total_bytes"])
+        pack = PackReader(self.workspace.directory, asked["paths"], asked["max_file_bytes"], asked["max_total_bytes"])
         yield from pack.chunks()
 
 
@@ -69,7 +69,7 @@ class FileList(Job):
 
     def steps(self):
         asked = self.frame
-        listing = Files(self.host.workspace).list(asked["path"], asked["patterns"], asked["max_entries"], asked["hidden"], asked["follow"])
+        listing = Files(self.workspace.directory).list(asked["path"], asked["patterns"], asked["max_entries"], asked["hidden"], asked["follow"])
         while True:
             try:
                 entries = next(listing)
@@ -82,21 +82,21 @@ class FileDigest(Job):
     """Computes the digest of a file or a directory."""
 
     def steps(self):
-        return (yield from Files(self.host.workspace).digest(self.frame["path"]))
+        return (yield from Files(self.workspace.directory).digest(self.frame["path"]))
 
 
 class FileRemove(Job):
     """Removes a file or a directory."""
 
     def steps(self):
-        yield from Files(self.host.workspace).remove(self.frame["path"], self.frame["recursive"])
+        yield from Files(self.workspace.directory).remove(self.frame["path"], self.frame["recursive"])
 
 
 class FileStat(Job):
     """Tells what a path is."""
 
     def steps(self):
-        return Files(self.host.workspace).stat(self.frame["path"])
+        return Files(self.workspace.directory).stat(self.frame["path"])
         yield
 
 
@@ -104,16 +104,16 @@ class FileMake(Job):
     """Makes a directory."""
 
     def steps(self):
-        return Files(self.host.workspace).make(self.frame["path"], self.frame["mode"])
+        return Files(self.workspace.directory).make(self.frame["path"], self.frame["mode"])
         yield
 
 
 class FilesWrite(Activity):
     """Takes files as a pack."""
 
-    def __init__(self, host, frame):
-        super().__init__(host, frame)
-        self._writer = PackWriter(host.workspace)
+    def __init__(self, workspace, frame):
+        super().__init__(workspace, frame)
+        self._writer = PackWriter(workspace.directory)
         self._ungranted = 0
 
     def begin(self):

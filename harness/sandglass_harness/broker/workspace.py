@@ -56,7 +56,7 @@ class Workspace:
     why_no_copies = None  # a sentence, where sessions cannot have copies of their process
 
     def __init__(self, config, channel_in, outbox, zygote, opener=None):
-        self.workspace = config["workspace"]
+        self.directory = config["workspace"]
         self._is_sealed = config.get("sealed", False)
         self.import_paths = config["import_paths"]
         self.zygote = zygote
@@ -91,7 +91,7 @@ class Workspace:
             checks.update(seal.shut(self.channel.fd))
         version = ".".join(str(n) for n in sys.version_info[:3])
         self.channel.send({"type": "ready", "protocol": PROTOCOL_VERSION, "python": version, **loaded, "checks": checks})
-        self.channel.watch()
+        self.channel.update_write_watch()
         while True:
             self._turn()
 
@@ -175,18 +175,18 @@ class Workspace:
             if not self._on_zygote():
                 self.end_sandbox()
         self._step_jobs()
-        self.channel.watch()  # before it counts what waits: with an empty outbox nothing would wake the loop
+        self.channel.update_write_watch()  # before it counts what waits: with an empty outbox nothing would wake the loop
         self._held_back = is_full = self.sources.is_full
         for activity in list(self._activities.values()):
             if isinstance(activity, ScriptActivity):
                 activity.apply_back_pressure(is_full)
         self.sources.arm()
-        self.channel.watch()
+        self.channel.update_write_watch()
         if self._after_flush:
             acts, self._after_flush = self._after_flush, []
             for act in acts:
                 act()
-            self.channel.watch()
+            self.channel.update_write_watch()
 
     def _wait_ms(self):
         if self._held_back and not self.sources.is_full:  # the last write made room, and no descriptor reports that

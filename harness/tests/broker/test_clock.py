@@ -13,7 +13,7 @@ class Used:
     def __init__(self):
         self.seconds = 0.0
 
-    def take(self, _elapsed):
+    def measure(self, _elapsed):
         seconds, self.seconds = self.seconds, 0.0
         return seconds
 
@@ -23,7 +23,7 @@ class Hidden:
 
     runs = False
 
-    def take(self, elapsed):
+    def measure(self, elapsed):
         return elapsed if self.runs else 0.0
 
 
@@ -196,27 +196,27 @@ class ProcessorTimeTest(unittest.TestCase):
 
     def test_the_time_of_each_process_since_the_last_measurement_counts_once(self):
         self.put(1, 1000), self.put(2, 1000), self.put(7, 1), self.put(8, 2)
-        self.assertEqual(self.time.take(0), 12)
-        self.assertEqual(self.time.take(0), 0)
+        self.assertEqual(self.time.measure(0), 12)
+        self.assertEqual(self.time.measure(0), 0)
         self.put(7, 2, state="R")
-        self.assertEqual(self.time.take(9), 4)
+        self.assertEqual(self.time.measure(9), 4)
 
     def test_a_process_that_has_ended_takes_nothing_back(self):
         self.put(7, 1), self.put(8, 100)
-        self.time.take(0)
+        self.time.measure(0)
         self.put(7, 2)
         shutil.rmtree(f"{self.root}/8")
-        self.assertEqual(self.time.take(0), 4)
+        self.assertEqual(self.time.measure(0), 4)
 
     def test_a_process_that_runs_beside_the_script_has_used_the_whole_time(self):
         self.put(7, 0), self.put(8, 0, state="R")
-        self.assertEqual(self.time.take(5), 5)
+        self.assertEqual(self.time.measure(5), 5)
 
     def test_it_reads_the_files_of_the_kernel(self):
         time, end = ProcessorTime((), own=os.getpid()), os.times().user + 0.05
         while os.times().user < end:
             pass
-        self.assertGreater(time.take(0), 0.04)
+        self.assertGreater(time.measure(0), 0.04)
 
 
 if __name__ == "__main__":

@@ -22,23 +22,23 @@ class DrainTest(unittest.TestCase):
         )
         traffic.Traffic(run, None, None, None).drain(**bound)
 
-    def test_pieces_that_carry_descriptors_are_read_alone_and_cost_no_frame_behind_them(self):
+    def test_pieces_that_carry_descriptors_are_read_one_by_one_and_no_later_frame_is_lost(self):
         pieces, taken = 0, []
         try:
             while pieces < 200:
                 socket.send_fds(self.far, [b"x\n"], [self.far.fileno()])
                 pieces += 1
-        except BlockingIOError:  # no more of them fit
+        except BlockingIOError:  # the socket buffer is full
             pass
         self.assertGreater(pieces, traffic.REST_SIZE // traffic.READ_SIZE)
         self.far.send(b"the result\n")
         self.drain(lambda data, _now: taken.append(data))
         self.assertEqual(b"".join(taken), b"x\n" * pieces + b"the result\n")
 
-    def test_it_ends_beside_a_process_that_goes_on_writing(self):
+    def test_it_ends_while_a_process_keeps_writing(self):
         amount = 0
 
-        def write_on(data, _now):
+        def keep_writing(data, _now):
             nonlocal amount
             amount += len(data)
             try:
@@ -47,18 +47,18 @@ class DrainTest(unittest.TestCase):
                 pass
 
         self.far.send(b"y")
-        self.drain(write_on)
+        self.drain(keep_writing)
         self.assertLess(amount, traffic.REST_SIZE + 2 * traffic.READ_SIZE)
 
-    def test_it_takes_few_small_pieces_of_a_process_that_goes_on(self):
+    def test_it_reads_few_small_pieces_while_a_process_keeps_writing(self):
         taken = []
 
-        def write_on(data, _now):
+        def keep_writing(data, _now):
             taken.append(data)
             self.far.send(b"y")
 
         self.far.send(b"x" * 1000)
-        self.drain(write_on, reads=traffic.LIVE_READS)
+        self.drain(keep_writing, reads=traffic.LIVE_READS)
         self.assertEqual(taken, [b"x" * 1000] + [b"y"] * (traffic.LIVE_READS - 1))
 
 

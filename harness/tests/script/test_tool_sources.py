@@ -126,7 +126,7 @@ class CapsTest(unittest.TestCase):
         self.assertIsNone(self.problem_of(source("f", "x" * most)))
         self.assertEqual(
             self.problem_of(source("f", "é" * (most // 2) + "x")),
-            ("request", f"the source of the Python tool f has {most + 1} bytes; at most {most}"),
+            ("request", f"the source of the Python tool f has {most + 1} bytes; at most {most} are allowed"),
         )
         self.assertEqual(
             self.problem_of(*[source("f", "")] * 257),

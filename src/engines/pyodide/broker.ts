@@ -11,7 +11,7 @@ import {
 import type { Channel, Ending } from '../../sandbox/index.ts'
 import { Instances } from './instances.ts'
 import { Outbox } from './outbox.ts'
-import { ANSWER_HEAD, beginsWith, refuse, type Request } from './requests.ts'
+import { ANSWER_HEAD, beginsWith, findRefusal, type Request } from './requests.ts'
 import { readRequest } from './request-shape.ts'
 import { GuestRun } from './guest-run.ts'
 import type { StartGuest } from './spare.ts'
@@ -107,8 +107,10 @@ export class Broker {
     } catch (error) {
       // No host sends this, so the rest of the input cannot be trusted.
       const isTooLong = error instanceof LineTooLongError
-      const words = isTooLong ? 'a request line is too long' : `the host sent an invalid request: ${messageOf(error)}`
-      this.#fail('harness', words)
+      const message = isTooLong
+        ? `a request line is longer than ${CAPS.requestLineBytes} bytes`
+        : `the host sent an invalid request: ${messageOf(error)}`
+      this.#fail('harness', message)
     }
     return this.#intakeTaken()
   }
@@ -197,7 +199,7 @@ export class Broker {
       return this.#refuse(request, 'request', 'SANDBOX_BUSY: this sandbox is busy with another run')
     }
     this.#belongTo(request.execution_id)
-    const refusal = refuse(request)
+    const refusal = findRefusal(request)
     if (refusal !== undefined) {
       this.#forget()
       return this.#refuse(request, refusal.kind, refusal.message)

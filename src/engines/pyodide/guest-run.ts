@@ -5,7 +5,7 @@ import type { GuestProcess } from './guest-interface.ts'
 import type { GuestMessage } from './guest/wire.ts'
 import { countsOf, GuestOutput } from './guest-output.ts'
 import type { RunOutbox } from './outbox.ts'
-import { ANSWER_HEAD, bodyOf, COLLECTED_MS, orderOf, type Request, makeTooLargeAnswer } from './requests.ts'
+import { ANSWER_HEAD, bodyOf, COLLECT_TIMEOUT_MS, runMessageOf, type Request, makeTooLargeAnswer } from './requests.ts'
 import type { Spare } from './spare.ts'
 
 const NO_BYTES: Uint8Array = new Uint8Array()
@@ -84,8 +84,8 @@ export class GuestRun {
       if (state.over) this.kill('output-limit')
       this.#sendInterrupt()
     })
-    const order = { ...orderOf(state), keep: this.#onFiles !== undefined }
-    guest.send(this.#cell === undefined ? order : { ...order, type: 'cell', turn: this.#cell.turn })
+    const message = { ...runMessageOf(state), keep: this.#onFiles !== undefined }
+    guest.send(this.#cell === undefined ? message : { ...message, type: 'cell', turn: this.#cell.turn })
     guest.sendToScript(Buffer.from(JSON.stringify(bodyOf(state))))
     for (;;) {
       const next = await guest.control.next()
@@ -182,7 +182,7 @@ export class GuestRun {
       state.exitCode = typeof message.exitCode === 'number' ? message.exitCode : null
       state.fault = typeof message.fault === 'string' ? message.fault : null
       const keepMs = this.#onFiles === undefined ? 0 : KEEP_MS
-      this.#collectFor(COLLECTED_MS + keepMs)
+      this.#collectFor(COLLECT_TIMEOUT_MS + keepMs)
       const written = this.#cell === undefined ? undefined : countsOf(message.written)
       this.#lives = message.lives === true && written !== undefined
       // Files follow all other output.

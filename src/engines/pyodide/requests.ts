@@ -4,7 +4,7 @@ import type { RunState } from './run-state.ts'
 import type { RunMessage } from './guest/wire.ts'
 
 /** The time after which an instance that has not sent its files is killed. */
-export const COLLECTED_MS: number = CAPS.collectMs + CAPS.collectAfterDeadlineMs
+export const COLLECT_TIMEOUT_MS: number = CAPS.collectMs + CAPS.collectAfterDeadlineMs
 
 /** The first bytes of an answer to a tool call, as the library writes it. */
 export const ANSWER_HEAD: Buffer = Buffer.from('{"type":"tool_result",')
@@ -23,32 +23,32 @@ export interface Refusal {
   readonly message: string
 }
 
-/** Checks a request. Returns undefined if it can run. */
-export function refuse(request: Request): Refusal | undefined {
+/** Returns why a request cannot run, or undefined if it can. */
+export function findRefusal(request: Request): Refusal | undefined {
   if (request.type === 'check') return undefined
   const { required_secrets: required, secrets, tool_sources: sources = [] } = request
   const missing = required.filter((name) => !Object.hasOwn(secrets, name))
   if (missing.length > 0) return { kind: 'secrets', message: `required secrets are missing: ${missing.join(', ')}` }
-  const problem = checkSources(sources)
+  const problem = findSourceProblem(sources)
   return problem === undefined ? undefined : { kind: 'request', message: problem }
 }
 
-/** Checks the Python tools of a run. Returns a message if they are over a limit. */
-function checkSources(sources: readonly { readonly name: string; readonly source: string }[]): string | undefined {
+/** Returns a message if the Python tools of a run are over a limit. */
+function findSourceProblem(sources: readonly { readonly name: string; readonly source: string }[]): string | undefined {
   if (sources.length > CAPS.toolSources) {
     return `the run brings ${sources.length} Python tools; at most ${CAPS.toolSources} are allowed`
   }
   for (const { name, source } of sources) {
     const bytes = Buffer.byteLength(source)
     if (bytes > CAPS.toolSourceBytes) {
-      return `the source of the Python tool ${name} has ${bytes} bytes; at most ${CAPS.toolSourceBytes}`
+      return `the source of the Python tool ${name} has ${bytes} bytes; at most ${CAPS.toolSourceBytes} are allowed`
     }
   }
   return undefined
 }
 
 /** Returns the message that starts a run in an instance. */
-export function orderOf({ request, deadline, maxWaitMs }: RunState): RunMessage {
+export function runMessageOf({ request, deadline, maxWaitMs }: RunState): RunMessage {
   const deadlineMs = Math.max(0, deadline - performance.now())
   const clock = { deadlineMs, maxWaitMs, graceMs: CAPS.graceMs }
   if (request.type === 'check') return { type: 'run', ...clock, collect: { globs: [], maxMs: 0, caps: CAPS } }
@@ -89,6 +89,9 @@ export function bodyOf({ request, timeoutText }: RunState): object {
 /** Replaces an answer for which there is no room. The id precedes the value in every answer. */
 export function makeTooLargeAnswer(answer: Uint8Array): Uint8Array {
   const id = /"id":("(?:[^"\\]|\\.)*")/.exec(Buffer.from(answer.subarray(0, 1024)).toString('utf8'))?.[1] ?? '""'
-  const error = { code: 'result_too_large', message: 'the script has too many answers that it did not read yet' }
+  const error = {
+    code: 'result_too_large',
+    message: `the script has more than ${CAPS.unreadAnswerBytes} bytes of unread tool results: read earlier results before calling more tools`,
+  }
   return Buffer.from(`{"type":"tool_result","id":${id},"error":${JSON.stringify(error)}}\n`)
 }

@@ -128,7 +128,7 @@ export function pythonToolTests(at: Fixture): void {
       )
       assert.match(
         String(events[0]?.['message']),
-        /^the source of the Python tool count has \d+ bytes; at most 1048576$/,
+        /^the source of the Python tool count has \d+ bytes; at most 1048576 are allowed$/,
       )
     }),
   )

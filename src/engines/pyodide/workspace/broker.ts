@@ -3,7 +3,7 @@ import { CAPS, type HostFrame, FrameSplitter, PROTOCOL_VERSION, type ReadyFrame 
 import type { Channel, Ending } from '../../../sandbox/index.ts'
 import { Instances } from '../instances.ts'
 import { Outbox } from '../outbox.ts'
-import { refuse } from '../requests.ts'
+import { findRefusal } from '../requests.ts'
 import type { Spare, StartGuest } from '../spare.ts'
 import { packOutgoing, type OutgoingFiles } from './carried-files.ts'
 import { FileActivity, type FileContext } from './file-activity.ts'
@@ -213,7 +213,7 @@ export class WorkspaceBroker implements FileContext, ScriptContext, SessionConte
 
   async #execute(activity: ScriptActivity, request: ExecuteFrame): Promise<void> {
     const refusal =
-      this.#running === undefined ? refuse(request) : { kind: 'request', message: `SANDBOX_BUSY: ${BUSY}` }
+      this.#running === undefined ? findRefusal(request) : { kind: 'request', message: `SANDBOX_BUSY: ${BUSY}` }
     if (refusal !== undefined) return this.#refuse(activity, refusal.kind, refusal.message)
     this.#running = activity
     if (request.session !== undefined) return this.#executeCell(activity, request)
