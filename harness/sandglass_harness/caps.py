@@ -54,7 +54,7 @@ SMALL_READ_BYTES = 4096
 PACE_SEC = 0.001
 JUNK_LINE_BYTES = 100  # counted for a line that is not a frame, in addition to its length: about the size of a frame
 
-MIN_SECRET = 4  # characters; a shorter one is not redacted anywhere
+MIN_SECRET_CHARS = 4  # characters; a shorter one is not redacted anywhere
 GRACE_SEC = 0.3  # from the deadline, which the script can see, to the kill, which it cannot
 COLLECT_SEC = 5.0  # at most, for the search of the workspace
 COLLECT_AFTER_DEADLINE_SEC = 0.3  # the part of it that may come after the deadline
@@ -69,9 +69,9 @@ RESERVED_PIDS = 16  # processes that only the harness may start
 
 # Sessions.
 MAX_VALUE_BYTES = 1 << 20  # the line with the value of a cell
-MAX_LISTED = 400  # variables of a session, or names that complete code
-MAX_LACKS = 50  # things that a checkpoint lacks, and processes that a rollback ended
-MAX_LACK = 200  # characters of the name of one
+MAX_LISTED_NAMES = 400  # variables of a session, or names that complete code
+MAX_MISSING_ITEMS = 50  # items that a checkpoint lacks, and processes that a rollback ended
+MAX_MISSING_ITEM_CHARS = 200  # characters of the name of one, and of the name or type of a variable
 
 HIGH_WATER_BYTES = 1 << 20  # unsent bytes at which the broker stops reading from the script
 LOW_WATER_BYTES = 256 << 10  # unsent bytes at which it continues

@@ -1,13 +1,13 @@
 """Shortens long texts without cutting a secret in two: the host could not find half of one to redact it."""
 
-from .caps import MIN_SECRET
+from .caps import MIN_SECRET_CHARS
 
 _secrets = {}
 
 
 def hide(secrets):
     """Registers the secrets of this run, by name, that must not be cut in two."""
-    _secrets.update((name, value) for name, value in secrets.items() if len(value) >= MIN_SECRET)
+    _secrets.update((name, value) for name, value in secrets.items() if len(value) >= MIN_SECRET_CHARS)
 
 
 def cut(text, limit):

@@ -8,9 +8,9 @@ import type { Output } from './output.ts'
 /** The destination of the answers of a batch, which may hold answers already. */
 export interface Answers extends AsyncDisposable {
   /** True if an earlier batch answered a request. A refusal is not an answer. */
-  hasId(id: string): boolean
+  hasAnswer(id: string): boolean
   /** True if an earlier batch answered or refused an id. */
-  knows(id: string): boolean
+  hasAnswerOrRefusal(id: string): boolean
   /** True if the last answer of an earlier batch was this refusal. */
   hasRefusal(refusal: Refusal): boolean
   /** True if a cancelled run counts as an answer. In a file it does not: the batch can continue later. */
@@ -29,8 +29,8 @@ export interface Refusal {
 /** Answers go to stdout. */
 export function answersTo(stdout: Output): Answers {
   return {
-    hasId: () => false,
-    knows: () => false,
+    hasAnswer: () => false,
+    hasAnswerOrRefusal: () => false,
     hasRefusal: () => false,
     keepsCancelled: true,
     write: (answer) => stdout.line(answer),
@@ -47,8 +47,8 @@ export async function answersIn(path: string): Promise<Answers> {
   try {
     const known = (await file.stat()).isFile() ? await readKnownAnswers(file, path) : new KnownAnswers()
     return {
-      hasId: (id) => known.ids.has(id),
-      knows: (id) => known.ids.has(id) || known.refused.has(id),
+      hasAnswer: (id) => known.ids.has(id),
+      hasAnswerOrRefusal: (id) => known.ids.has(id) || known.refused.has(id),
       hasRefusal: (refusal) => known.refusals.get(keyOf(refusal)) === refusal.error,
       keepsCancelled: false,
       write: (answer) => append(file, path, jsonLine(answer)),

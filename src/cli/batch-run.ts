@@ -15,7 +15,7 @@ import { Schedule } from './schedule.ts'
 import { reword } from './wording.ts'
 
 const MAX_LINE_BYTES = 96 * 1024 * 1024
-/** Requests read ahead for each running one, so that no sandbox waits for the input. */
+/** Requests that are read ahead for each running one, so that no sandbox waits for the input. */
 const AHEAD = 4
 
 /** Options of {@link BatchRun}. */
@@ -55,37 +55,37 @@ export class BatchRun {
 
   /**
    * Resolves when every line has its answer, or after the signal when all runs have ended.
-   * @throws the error for which an answer could not be written; everything was cancelled then.
+   * @throws the error of the input, or of an answer that could not be written. It is thrown when all requests were cancelled.
    */
   async serve(input: Readable): Promise<void> {
     try {
       await this.#read(input)
       // After a signal the rest of the input is unknown.
-      if (!this.#options.signal.aborted) await this.#refuseOrphans()
-      await this.#until(() => this.#schedule.ready + this.#schedule.waiting === 0)
+      if (!this.#options.signal.aborted) await this.#refuseUnresolvedDependencies()
+      await this.#waitUntil(() => this.#schedule.ready + this.#schedule.waiting === 0)
     } catch (error) {
       this.#fail(error)
     }
-    while (this.#running > 0) await this.#nextChange()
+    while (this.#running > 0) await this.#waitForChange()
     if (this.#failure !== undefined) throw this.#failure.error
   }
 
-  async #refuseOrphans(): Promise<void> {
-    for (const { request, problem } of this.#schedule.end((id) => this.#options.answers.knows(id))) {
-      await this.#refuse(request.line, request.id, wrong(problem))
+  async #refuseUnresolvedDependencies(): Promise<void> {
+    for (const { request, problem } of this.#schedule.end((id) => this.#options.answers.hasAnswerOrRefusal(id))) {
+      await this.#refuse(request.line, request.id, makeUsageError(problem))
     }
   }
 
   async #read(input: Readable): Promise<void> {
     try {
       for await (const line of inputLines(input as AsyncIterable<Uint8Array>, MAX_LINE_BYTES)) {
-        this.progress.read('text' in line ? Buffer.byteLength(line.text) + 1 : 0)
+        this.progress.countLine('text' in line ? Buffer.byteLength(line.text) + 1 : 0)
         await this.#accept(line)
         this.#startWaiting()
-        await this.#until(() => this.#schedule.ready < AHEAD * this.#options.concurrency)
+        await this.#waitUntil(() => this.#schedule.ready < AHEAD * this.#options.concurrency)
         if (this.#options.signal.aborted) return
       }
-      this.progress.readAll()
+      this.progress.markInputEnd()
     } catch (error) {
       // A stream that is destroyed by the signal ends with an error.
       if (!this.#options.signal.aborted) throw error
@@ -95,35 +95,38 @@ export class BatchRun {
   async #accept(line: InputLine): Promise<void> {
     const { mode, limits, answers } = this.#options
     let id: string | null = null
-    let isAgain = false
+    let isDuplicate = false
     try {
-      if ('problem' in line) throw wrong(PROBLEMS[line.problem])
+      if ('problem' in line) throw makeUsageError(PROBLEMS[line.problem])
       const given = parseLine(line.text)
       id = given.id
-      isAgain = this.#schedule.meet(id)
-      if (isAgain) throw wrong(`id: ${formatValue(id)} has come before in this batch`)
-      if (answers.hasId(id)) {
+      isDuplicate = this.#schedule.addId(id)
+      if (isDuplicate) {
+        const problem = 'is used more than once in this batch; give each request its own id'
+        throw makeUsageError(`id: ${formatValue(id)} ${problem}`)
+      }
+      if (answers.hasAnswer(id)) {
         this.progress.skipped += 1
         this.#schedule.markAnswered(id)
         return
       }
       refuseHugeIntegers(line.text)
       const request = checkRequest(given, line.number, mode, limits)
-      for (const before of request.after) if (answers.hasId(before)) this.#schedule.markAnswered(before)
+      for (const before of request.after) if (answers.hasAnswer(before)) this.#schedule.markAnswered(before)
       for (const { request: stuck, problem } of this.#schedule.add(request)) {
-        await this.#refuse(stuck.line, stuck.id, wrong(problem))
+        await this.#refuse(stuck.line, stuck.id, makeUsageError(problem))
       }
     } catch (error) {
       // The first request of an id is the one that others wait for.
-      await this.#refuse(line.number, id, error, isAgain)
+      await this.#refuse(line.number, id, error, isDuplicate)
     }
   }
 
-  async #refuse(line: number, id: string | null, error: unknown, isAgain = false): Promise<void> {
+  async #refuse(line: number, id: string | null, error: unknown, isDuplicate = false): Promise<void> {
     const failure = failureOf(error)
     if (!(error instanceof SandglassError)) throw error
     await this.#write(line, id, failure)
-    if (id !== null && !isAgain) this.#schedule.markAnswered(id)
+    if (id !== null && !isDuplicate) this.#schedule.markAnswered(id)
   }
 
   async #write(line: number, id: string | null, failure: Failure): Promise<void> {
@@ -184,7 +187,7 @@ export class BatchRun {
       this.progress.skipped += 1
       return
     }
-    this.progress.answer(status)
+    this.progress.countAnswer(status)
     await answers.write(answer)
   }
 
@@ -203,12 +206,12 @@ export class BatchRun {
     this.#announceChange()
   }
 
-  async #until(isReached: () => boolean): Promise<void> {
+  async #waitUntil(isReached: () => boolean): Promise<void> {
     this.#startWaiting()
-    while (!isReached() && !this.#options.signal.aborted) await this.#nextChange()
+    while (!isReached() && !this.#options.signal.aborted) await this.#waitForChange()
   }
 
-  #nextChange(): Promise<void> {
+  #waitForChange(): Promise<void> {
     return this.#change.promise
   }
 
@@ -223,6 +226,6 @@ const PROBLEMS = {
   'not-utf8': 'the line is not UTF-8',
 } as const
 
-function wrong(message: string, code: ErrorCode = 'invalid_request'): UsageError {
+function makeUsageError(message: string, code: ErrorCode = 'invalid_request'): UsageError {
   return new UsageError(code, message)
 }

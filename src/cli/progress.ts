@@ -11,19 +11,19 @@ export class Progress {
   #bytes = 0
   #atEnd = false
 
-  /** Counts a line that was read. */
-  read(bytes: number): void {
+  /** Counts a line that was read, of `bytes` bytes. */
+  countLine(bytes: number): void {
     this.#lines += 1
     this.#bytes += bytes
   }
 
   /** Marks the end of the input. */
-  readAll(): void {
+  markInputEnd(): void {
     this.#atEnd = true
   }
 
   /** Counts an answer. */
-  answer(status: string): void {
+  countAnswer(status: string): void {
     this.#answered += 1
     if (!isSuccess(status)) this.#failed += 1
   }

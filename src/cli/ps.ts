@@ -37,7 +37,7 @@ async function print(
   else if (resources.length > 0) await context.stdout.write(tableOf(resources))
   else if (problems.length === 0) await context.stdout.write(`${nothing}\n`)
   for (const { engine, error } of problems) {
-    await note(context, `it is unknown what the engine ${engine} has on this machine: ${error.message}`)
+    await note(context, `cannot list the resources of the engine ${engine}: ${error.message}`)
   }
   const [first] = problems
   return first === undefined ? EXIT.ok : failureOf(first.error).exitCode

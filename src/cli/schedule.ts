@@ -33,7 +33,7 @@ export class Schedule<R extends Planned> {
   }
 
   /** Adds an id; returns true if it was there before. */
-  meet(id: string): boolean {
+  addId(id: string): boolean {
     const before = this.#seen.has(id)
     this.#seen.add(id)
     return before

@@ -12,26 +12,26 @@ export interface Content {
   readonly manifest: string
 }
 
-/** A file of an environment that differs from what its wheel brought. */
+/** A file of an environment that differs from the `RECORD` of its wheel. */
 export interface Difference {
   /** Below the directory of packages. */
   readonly path: string
   readonly problem: 'changed' | 'missing' | 'added'
 }
 
-/** Files that wheels list and that are removed after the installation. */
+/** Paths in a `RECORD` whose files are removed after the installation. */
 const REMOVED = /^(?:\.\.?\/|bin\/|\/)/
 const PARALLEL = 32
 /** Files and directories of one environment: several times those of the largest known. */
 const MAX_ENTRIES = 200_000
-/** Bytes of the list of files of one wheel. */
+/** Bytes of one `RECORD`, the list of files of a wheel. */
 const MAX_RECORD_BYTES = 16 * 1024 * 1024
 /** Modules at the top of an environment. */
 const MAX_MODULES = 10_000
-/** Bytes of a directory that has few entries, on every file system: some count 20 for each entry, one counts 1. */
+/** A directory of at most this size has few entries on every file system: some count 20 bytes for each entry, one counts 1. */
 const SMALL_DIRECTORY_BYTES = 16 * 1024
 
-/** Entries that are not modules: programs and locks of wheels, and the directory that is made here later. */
+/** Entries that are not modules: programs and locks of the installer, and the directory that Sandglass adds later. */
 const NOT_IMPORTED: readonly string[] = ['bin', '.lock', '.sandglass']
 /** Files that are handled before the event loop gets a turn: about 2 ms of work. */
 export const SLICE = 512
@@ -43,8 +43,8 @@ export async function tidyContent(packages: string): Promise<Content> {
   for (const path of NOT_IMPORTED.map((name) => join(packages, name))) {
     if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) await rm(path, { recursive: true, force: true })
   }
-  const read = Promise.all([modulesIn(packages), manifestOf(packages)]) // beside the walk
-  read.catch(() => {}) // its error comes below
+  const read = Promise.all([modulesIn(packages), manifestOf(packages)]) // at the same time as the loop below
+  read.catch(() => {}) // it is thrown where `read` is awaited
   for (const [at, entry] of (await filesBelow(packages)).entries()) {
     const path = `${entry.parentPath}/${entry.name}`
     if (entry.isFile()) {
@@ -59,9 +59,9 @@ export async function tidyContent(packages: string): Promise<Content> {
 }
 
 /**
- * Compares every file with the list that its wheel brought.
- * @param manifest as it was when the environment was made.
- * @param added the SHA-256 (base64url) that files which appeared later may have, by path: byte code and files for homes.
+ * Compares every file with the `RECORD` of its wheel.
+ * @param manifest the manifest from the time when the environment was made.
+ * @param added the allowed SHA-256 (base64url) of files that were added later, by path: byte code and files for homes.
  */
 export async function findDifferences(
   packages: string,
@@ -104,7 +104,7 @@ function moduleOf(entry: Dirent): string | undefined {
   return /^[A-Za-z_]\w*$/.test(entry.name) && entry.name !== '__pycache__' ? entry.name : undefined
 }
 
-/** Every file that the wheels of an environment list, with its SHA-256 in base64url; empty where the list has none. */
+/** Every file in the `RECORD` files of an environment, with its SHA-256 in base64url; the hash is empty where `RECORD` has none. */
 async function readRecords(packages: string): Promise<ReadonlyMap<string, string>> {
   const listed = new Map<string, string>()
   for (const path of await recordsIn(packages)) {
@@ -114,7 +114,10 @@ async function readRecords(packages: string): Promise<ReadonlyMap<string, string
       const name = quoted?.replaceAll('""', '"') ?? plain ?? ''
       if (name !== '' && !REMOVED.test(name)) listed.set(name, hash)
       if (listed.size > 2 * MAX_ENTRIES)
-        throw new SandglassError('dependency_invalid', 'the wheels list too many files')
+        throw new SandglassError(
+          'dependency_invalid',
+          `the RECORD files of the packages list more than ${2 * MAX_ENTRIES} files: install fewer packages`,
+        )
     }
   }
   return listed
@@ -129,7 +132,7 @@ async function manifestOf(packages: string): Promise<string> {
   return hash.digest('hex')
 }
 
-/** The lists of files, in order, without those that are longer than any real one. */
+/** The paths of the `RECORD` files, sorted, without those that are larger than any real one. */
 async function recordsIn(packages: string): Promise<string[]> {
   const found: string[] = []
   for (const name of (await readdir(packages)).filter((one) => one.endsWith('.dist-info')).toSorted()) {
@@ -147,7 +150,7 @@ async function digestOfFile(path: string): Promise<string> {
 }
 
 /**
- * Everything below a directory but directories. It is counted while it is listed: a wheel can hold millions of empty files.
+ * Everything below a directory except directories. Entries are counted while they are listed: a wheel can hold millions of empty files.
  * @throws SandglassError `dependency_invalid` for more than `max` entries.
  */
 export async function filesBelow(root: string, max: number = MAX_ENTRIES): Promise<readonly Dirent[]> {
@@ -167,8 +170,8 @@ export async function filesBelow(root: string, max: number = MAX_ENTRIES): Promi
 }
 
 /**
- * The entries of a directory: at once if its size says that they are few, which takes half of the time, else one by one. A
- * file system that tells no size may have any number.
+ * The entries of a directory. They are read at once if its size shows that they are few, which takes half of the time, else one
+ * by one. A file system that reports no size may have any number.
  */
 function* entriesOf(path: string): Generator<Dirent, void, void> {
   const { size } = lstatSync(path)
@@ -181,7 +184,7 @@ function* entriesOf(path: string): Generator<Dirent, void, void> {
   }
 }
 
-/** Calls a function for every file, some at a time. */
+/** Calls a function for every file, `PARALLEL` at a time. */
 async function forEachFile(root: string, visit: (path: string) => Promise<void>): Promise<void> {
   const files = await filesBelow(root)
   for (let at = 0; at < files.length; at += PARALLEL) {

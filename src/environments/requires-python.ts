@@ -1,13 +1,13 @@
 import { SandglassError } from '../errors/index.ts'
 
 const SPECIFIER = /^(~=|==|!=|<=|>=|<|>)\s*(\d{1,6}(?:\.\d{1,6}){0,5})(\.\*)?$/
-const WHERE = 'requires-python of the script (# /// script)'
+const FIELD = 'requires-python of the script (# /// script)'
 
 /**
- * Compares what a script requires with the Python of its sandbox, by the rules of PEP 440 for releases.
+ * Compares the `requires-python` of a script with the Python version of its sandbox, by the rules of PEP 440 for releases.
  * @param specifiers such as `>=3.10,<4`.
  * @param python such as `3.12.4`.
- * @throws SandglassError `dependency_conflict` if they do not match, `dependency_invalid` for what is not a list of specifiers.
+ * @throws SandglassError `dependency_conflict` if they do not match, `dependency_invalid` if `specifiers` is not a list of version specifiers.
  */
 export function assertPython(specifiers: string, python: string): void {
   const actual = releaseOf(/^\d+(?:\.\d+)*/.exec(python)?.[0] ?? '')
@@ -18,13 +18,13 @@ export function assertPython(specifiers: string, python: string): void {
     if (operator === '' || (wildcard !== undefined && !isPair) || (operator === '~=' && wanted.length < 2)) {
       throw new SandglassError(
         'dependency_invalid',
-        `${WHERE}: ${JSON.stringify(one.slice(0, 100))} is not a version specifier: write it like ">=3.10" or "==3.12.*"`,
+        `${FIELD}: ${JSON.stringify(one.slice(0, 100))} is not a version specifier: write it like ">=3.10" or "==3.12.*"`,
       )
     }
     if (isMet(operator, actual, wanted, wildcard !== undefined)) continue
     throw new SandglassError(
       'dependency_conflict',
-      `${WHERE} is ${specifiers.slice(0, 100)}, and the sandbox has Python ${python}: change the script, or choose another Python (docs/engines.md)`,
+      `${FIELD} is ${specifiers.slice(0, 100)}, and the sandbox has Python ${python}: change the script, or choose another Python (docs/engines.md)`,
     )
   }
 }

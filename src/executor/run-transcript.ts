@@ -170,13 +170,13 @@ export class RunTranscript {
           label: this.redactor.head(frame.label, CAPS.label),
           data: this.redactor.value(frame.data),
         }
-        this.nanNulls.take(`the intermediate ${JSON.stringify(intermediate.label)}`, frame.nan_as_null)
+        this.nanNulls.add(`the intermediate ${JSON.stringify(intermediate.label)}`, frame.nan_as_null)
         this.intermediates.push(intermediate)
         return [{ type: 'intermediate', executionId, ...intermediate }]
       }
       case 'value': {
         if (this.#run.cell === undefined) throw new ChannelViolation('it sent the value of a cell for a script')
-        this.nanNulls.take('the value', frame.nan_as_null)
+        this.nanNulls.add('the value', frame.nan_as_null)
         this.value = this.redactor.value(frame.data)
         return []
       }
@@ -190,7 +190,7 @@ export class RunTranscript {
       case 'stderr':
         return this.#outputEvent('stderr', this.#stderr.push(frame.text))
       case 'final_result':
-        if (this.decision === undefined) this.nanNulls.take('the result', frame.nan_as_null)
+        if (this.decision === undefined) this.nanNulls.add('the result', frame.nan_as_null)
         return this.#takeResult(this.redactor.value(frame.data))
       case 'error':
         return this.#takeError(

@@ -1,7 +1,7 @@
 import { messageOf } from '../errors/index.ts'
 import { type LLMCaller, ModelError } from './caller.ts'
 import { field, numberIn, stringIn, textIn } from './loose.ts'
-import { isTransient, pauseOf, type Refusal, retryCall } from './retry-call.ts'
+import { isTransient, pauseOf, type CallFailure, retryCall } from './retry-call.ts'
 
 /** The part of a language model of the AI SDK that is used: its specification, versions 2 and later. */
 export interface AiSdkModel {
@@ -27,7 +27,7 @@ export function isAiSdkModel(given: unknown): given is AiSdkModel {
 }
 
 /**
- * Calls the model for each prompt, without the package `ai`. That package would also retry after a transient refusal:
+ * Calls the model for each prompt, without the package `ai`. That package would also retry after a transient failure:
  * this function does so instead.
  */
 export function aiSdkCaller(model: AiSdkModel): LLMCaller {
@@ -41,7 +41,7 @@ export function aiSdkCaller(model: AiSdkModel): LLMCaller {
           })
           return { answer: given }
         } catch (error) {
-          return refusalIn(error)
+          return failureIn(error)
         }
       },
       { signal, onProblem },
@@ -59,8 +59,8 @@ export function aiSdkCaller(model: AiSdkModel): LLMCaller {
   }
 }
 
-/** The refusal in an `APICallError` that a retry may resolve. @throws ModelError for any other error. */
-function refusalIn(error: unknown): Refusal {
+/** The failure that an `APICallError` describes and a retry may resolve. @throws ModelError for any other error. */
+function failureIn(error: unknown): CallFailure {
   const status = numberIn(field(error, 'statusCode'))
   const isRetryable = field(error, 'isRetryable')
   const canRetry = typeof isRetryable === 'boolean' ? isRetryable : status !== undefined && isTransient(status)

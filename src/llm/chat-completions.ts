@@ -8,7 +8,7 @@ import {
   isNetworkTrouble,
   isTransient,
   pauseOf,
-  type Refusal,
+  type CallFailure,
   retryCall,
   RETRIES,
 } from './retry-call.ts'
@@ -29,10 +29,10 @@ export interface ChatCompletionsOptions {
   readonly firstPauseMs?: number | undefined
 }
 
-const MAX_ANSWER_BYTES = 16 * 1024 * 1024
-/** Far larger than any answer, log probabilities included. */
-const MAX_ANSWER_PARTS = 256 * 1024
-/** Maximum bytes that are read of a refusal. */
+const MAX_RESPONSE_BYTES = 16 * 1024 * 1024
+/** Far more than any response has, log probabilities included. */
+const MAX_RESPONSE_PARTS = 256 * 1024
+/** Maximum bytes that are read of an error response. */
 const HEAD_BYTES = 1024
 const ERROR_CHARS = 500
 
@@ -60,13 +60,13 @@ export function chatCompletions(options: ChatCompletionsOptions): LLMCaller {
       // fetch would send the key and the headers to any address that the server names.
       redirect: 'manual' as const,
     }
-    const reply = await retryCall(() => sendRequest(url, request, redactor), {
+    const response = await retryCall(() => sendRequest(url, request, redactor), {
       maxRetries,
       firstPauseMs,
       signal,
       onProblem,
     })
-    return { ...answerIn(reply.body, url, redactor), latencyMs: performance.now() - started }
+    return { ...resultIn(response.body, url, redactor), latencyMs: performance.now() - started }
   }
 }
 
@@ -74,10 +74,10 @@ async function sendRequest(
   url: URL,
   request: RequestInit & { readonly signal: AbortSignal },
   redactor: Redactor,
-): Promise<{ readonly body: ArrayBuffer } | Refusal> {
+): Promise<{ readonly body: ArrayBuffer } | CallFailure> {
   try {
     const response = await fetch(url, request)
-    if (response.ok) return { body: await bodyOf(response) }
+    if (response.ok) return { body: await bodyOf(response, url) }
     const { status, headers } = response
     return {
       source: `${addressOf(url)} answered ${status}${redirectText(response, url, redactor)}`,
@@ -95,7 +95,7 @@ async function sendRequest(
   }
 }
 
-/** The target of a redirect, without its query, for a message; empty if the answer is not a redirect. */
+/** The target of a redirect, without its query, for a message; empty if the response is not a redirect. */
 function redirectText({ status, headers }: Response, url: URL, redactor: Redactor): string {
   const location = headers.get('location')
   if (location === null || status < 300 || status > 399) return ''
@@ -104,23 +104,23 @@ function redirectText({ status, headers }: Response, url: URL, redactor: Redacto
   return `, a redirect${where} that is not followed: keys go to the given address only`
 }
 
-function answerIn(body: ArrayBuffer, url: URL, redactor: Redactor): LLMCallResult {
+function resultIn(body: ArrayBuffer, url: URL, redactor: Redactor): LLMCallResult {
   const bytes = Buffer.from(body)
   const text = new TextDecoder().decode(bytes)
-  const said = (): string => quote(text, redactor)
+  const quoteResponse = (): string => quote(text, redactor)
   let given: unknown
   try {
-    refuseBeyond({ parts: MAX_ANSWER_PARTS }, bytes)
+    refuseBeyond({ parts: MAX_RESPONSE_PARTS }, bytes)
     body.resize(0) // gives the memory back before the values take theirs
     given = JSON.parse(text)
   } catch (error) {
-    const what = error instanceof RangeError ? error.message : 'no JSON'
-    throw new ModelError(`${addressOf(url)} answered ${what}: ${said()}`)
+    const problem = error instanceof RangeError ? `answered with ${error.message}` : 'did not answer with JSON'
+    throw new ModelError(`${addressOf(url)} ${problem}: ${quoteResponse()}`)
   }
   const choices = field(given, 'choices')
   const content = field(field(Array.isArray(choices) ? choices[0] : undefined, 'message'), 'content')
   if (content === undefined) {
-    throw new ModelError(`${addressOf(url)} answered without choices[0].message.content: ${said()}`)
+    throw new ModelError(`${addressOf(url)} answered without choices[0].message.content: ${quoteResponse()}`)
   }
   const usage = field(given, 'usage')
   return {
@@ -132,13 +132,13 @@ function answerIn(body: ArrayBuffer, url: URL, redactor: Redactor): LLMCallResul
   }
 }
 
-async function bodyOf(response: Response): Promise<ArrayBuffer> {
+async function bodyOf(response: Response, url: URL): Promise<ArrayBuffer> {
   // Grows in place: pieces that are put together at the end would be in memory twice.
-  const bytes = new ArrayBuffer(0, { maxByteLength: MAX_ANSWER_BYTES })
+  const bytes = new ArrayBuffer(0, { maxByteLength: MAX_RESPONSE_BYTES })
   for await (const chunk of chunksOf(response)) {
     const at = bytes.byteLength
-    if (at + chunk.length > MAX_ANSWER_BYTES) {
-      throw new ModelError(`the answer has more than ${MAX_ANSWER_BYTES} bytes`)
+    if (at + chunk.length > MAX_RESPONSE_BYTES) {
+      throw new ModelError(`${addressOf(url)} answered with more than ${MAX_RESPONSE_BYTES} bytes`)
     }
     bytes.resize(at + chunk.length)
     new Uint8Array(bytes).set(chunk, at)
@@ -146,7 +146,7 @@ async function bodyOf(response: Response): Promise<ArrayBuffer> {
   return bytes
 }
 
-/** The beginning of a refusal, which may be endless or break off; its status is known in any case. */
+/** The beginning of an error response, which may be endless or break off; its status is known in any case. */
 async function readHead(response: Response, signal: AbortSignal): Promise<string> {
   const chunks: Uint8Array[] = []
   let length = 0
@@ -166,7 +166,7 @@ function chunksOf({ body }: Response): AsyncIterable<Uint8Array> | readonly Uint
   return body === null ? [] : (body as AsyncIterable<Uint8Array>)
 }
 
-/** The beginning of a server's answer, redacted. */
+/** The beginning of a response, redacted. */
 function quote(text: string, redactor: Redactor): string {
   // Redact before the cut: half a secret is not found. The text itself may end within a secret.
   return redactor.text(text, { end: true }).slice(0, ERROR_CHARS)

@@ -7,15 +7,15 @@ export const RETRIES = 4
 export const FIRST_PAUSE_MS = 500
 const MAX_PAUSE_MS = 60_000
 
-/** The refusal of one call. */
-export interface Refusal {
-  /** The party that refused, and how: `http://… answered 429`. */
+/** The failure of one call: an error response, or no response. */
+export interface CallFailure {
+  /** The party that failed, and how: `http://… answered 429`. */
   readonly source: string
-  /** The text of the refusal; may be empty. */
+  /** The text of the error; may be empty. */
   readonly detail: string
   /** True if the same call may succeed later. */
   readonly isRetryable: boolean
-  /** The pause that the refusal asks for, if any. */
+  /** The pause that the server asks for, if any, in milliseconds. */
   readonly pauseMs?: number | undefined
   readonly cause?: unknown
 }
@@ -26,22 +26,21 @@ export interface RetryOptions {
   readonly firstPauseMs?: number | undefined
   /** Ends a pause. */
   readonly signal: AbortSignal
-  /** Called for each refusal that is retried. */
+  /** Called for each failure that is retried. */
   readonly onProblem?: ((problem: string) => void) | undefined
 }
 
 /**
- * Repeats a call while it is refused for a transient reason, after the pause that the refusal asks for or one that
- * doubles.
- * @throws ModelError for a permanent refusal, for the last one, and for one that asks for more than a minute.
+ * Repeats a call while it fails for a transient reason, after the pause that the server asks for or one that doubles.
+ * @throws ModelError for a permanent failure, for the last one, and for one whose server asks for more than a minute.
  */
 export async function retryCall<T extends object>(
-  call: () => Promise<T | Refusal>,
+  call: () => Promise<T | CallFailure>,
   { maxRetries = RETRIES, firstPauseMs = FIRST_PAUSE_MS, signal, onProblem }: RetryOptions,
 ): Promise<T> {
   for (let tried = 0; ; tried += 1) {
     const outcome = await call()
-    if (!isRefusal(outcome)) return outcome
+    if (!isFailure(outcome)) return outcome
     const { pauseMs = Math.min(MAX_PAUSE_MS, firstPauseMs * 2 ** tried), isRetryable, cause } = outcome
     const tooLong = isRetryable && pauseMs > MAX_PAUSE_MS
     if (!isRetryable || tooLong || tried >= maxRetries) {
@@ -62,11 +61,11 @@ async function pause(ms: number, signal: AbortSignal, problem: string): Promise<
   }
 }
 
-function isRefusal(outcome: object): outcome is Refusal {
+function isFailure(outcome: object): outcome is CallFailure {
   return 'isRetryable' in outcome
 }
 
-function problemOf({ source, detail }: Refusal, wait: string): string {
+function problemOf({ source, detail }: CallFailure, wait: string): string {
   return detail === '' ? `${source}${wait}` : `${source}${wait}: ${detail}`
 }
 

@@ -84,7 +84,7 @@ export interface Caps {
   /** Bytes counted for a line of a script that is not a frame, in addition to its length. */
   readonly junkLineBytes: number
   /** Characters of the shortest secret that is redacted. */
-  readonly secret: number
+  readonly minSecretChars: number
   /** Milliseconds from the deadline, which a script can notice, to the kill, which it cannot. */
   readonly graceMs: number
   /** Milliseconds for the search for files. */
@@ -106,11 +106,11 @@ export interface Caps {
   /** Bytes of the line with the value of a cell. */
   readonly valueBytes: number
   /** Variables of a session, or names that complete code, in an answer. */
-  readonly listed: number
-  /** Things that a checkpoint lacks, and processes that a rollback ended. */
-  readonly lacks: number
-  /** Characters of the name of one. */
-  readonly lack: number
+  readonly listedNames: number
+  /** Items that a checkpoint lacks or a copy misses, and processes that a rollback ended; each list. */
+  readonly missingItems: number
+  /** Characters of the name of one of them, and of the name or type of a variable. */
+  readonly missingItemChars: number
   /** Bytes that wait for the host, at which a broker stops reading from a script. */
   readonly highWaterBytes: number
   /** Bytes that wait for the host, at which it continues to read. */
@@ -159,7 +159,7 @@ export const CAPS: Caps = {
   smallReadBytes: 4 * KiB,
   paceMs: 1,
   junkLineBytes: 100,
-  secret: 4,
+  minSecretChars: 4,
   graceMs: 300,
   collectMs: 5000,
   collectAfterDeadlineMs: 300,
@@ -170,9 +170,9 @@ export const CAPS: Caps = {
   waitingBytes: 64 * KiB,
   reservedPids: 16,
   valueBytes: MiB,
-  listed: 400,
-  lacks: 50,
-  lack: 200,
+  listedNames: 400,
+  missingItems: 50,
+  missingItemChars: 200,
   highWaterBytes: MiB,
   lowWaterBytes: 256 * KiB,
 }

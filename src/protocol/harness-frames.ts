@@ -20,7 +20,7 @@ export interface ReadyFrame {
   checks: Record<string, string | number | boolean | null>
 }
 
-/** NaNs of a value that became null: how many, and the paths of the first ones. */
+/** NaN values that were converted to null: their number, and the paths of the first ones. */
 export interface NanAsNull {
   count: number
   paths: string[]
@@ -217,12 +217,12 @@ const mimeType = z.string().max(CAPS.mimeType).regex(MIME_TYPE)
 
 const nanAsNull = z.object({ count: z.int().positive(), paths: z.array(z.string()).max(CAPS.nullPaths) }).optional()
 
-const lacks = z.array(z.string().max(CAPS.lack)).max(CAPS.lacks)
+const missingItems = z.array(z.string().max(CAPS.missingItemChars)).max(CAPS.missingItems)
 
 /** The schema of a checkpoint. */
 export const checkpointOnWire: z.ZodType<CheckpointOnWire> = z.object({
   grade: z.enum(['whole', 'partial', 'none']),
-  lacks,
+  lacks: missingItems,
 })
 
 /** Schemas of the frames that the harness sends. Unknown fields are dropped, unknown types ignored and counted. */
@@ -351,8 +351,8 @@ export const harnessFrames: {
       .object({
         state: z.enum(['kept', 'rolled-back', 'lost']),
         checkpoint: checkpointOnWire,
-        missing: lacks,
-        ended: lacks,
+        missing: missingItems,
+        ended: missingItems,
       })
       .optional(),
   }),

@@ -4,7 +4,7 @@ import { formsOf } from './forms.ts'
 import { unitsOf } from './unit-reader.ts'
 
 /** Shorter values, and pieces, would be found everywhere, and hiding them would hide the output. */
-export const MIN_LENGTH: number = CAPS.secret
+export const MIN_LENGTH: number = CAPS.minSecretChars
 
 /** Finds nothing. */
 const EMPTY = new Automaton().build()

@@ -10,7 +10,7 @@ export interface Restored {
 }
 
 const text: z.ZodType<string> = z.string().max(CAPS.errorMessage)
-const texts: z.ZodType<string[]> = z.array(text).max(CAPS.lacks)
+const texts: z.ZodType<string[]> = z.array(text).max(CAPS.missingItems)
 
 /** The content of a checkpoint. */
 export const holdsAnswer: z.ZodType<CheckpointState> = z.object({

@@ -19,8 +19,8 @@ from ..caps import (
     MAX_NULL_PATHS,
     MAX_PATH,
     MAX_LABEL,
-    MAX_LACK,
-    MAX_LACKS,
+    MAX_MISSING_ITEM_CHARS,
+    MAX_MISSING_ITEMS,
     MAX_LEVEL,
     MAX_TEXT_PER_FRAME,
     MAX_TOOL_NAME,
@@ -366,8 +366,8 @@ def checkpoint_of(claimed):
 
 def texts_of(listed):
     """Returns the texts of a list that a script's process sent, cut and bounded."""
-    texts = listed[:MAX_LACKS] if isinstance(listed, list) else []
-    return [cut_head(text, MAX_LACK) for text in texts if isinstance(text, str)]
+    texts = listed[:MAX_MISSING_ITEMS] if isinstance(listed, list) else []
+    return [cut_head(text, MAX_MISSING_ITEM_CHARS) for text in texts if isinstance(text, str)]
 
 
 def build_check_run(check):

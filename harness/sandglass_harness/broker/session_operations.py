@@ -2,7 +2,7 @@
 
 import time
 
-from ..caps import MAX_LACK, MAX_LISTED, MAX_SAFE_INTEGER
+from ..caps import MAX_MISSING_ITEM_CHARS, MAX_LISTED_NAMES, MAX_SAFE_INTEGER
 from ..text import cut_head
 from .activity import Activity
 from .session_copies import NO_CHECKPOINT, UNKNOWN
@@ -107,12 +107,12 @@ class SessionLook(SessionOperation):
         if self.frame["code"] is None:
             listed = [_variable(each) for each in _list(fields.get("variables"))]
         else:
-            listed = [cut_head(each, MAX_LACK) for each in _list(fields.get("names")) if isinstance(each, str)]
+            listed = [cut_head(each, MAX_MISSING_ITEM_CHARS) for each in _list(fields.get("names")) if isinstance(each, str)]
         self.succeed([each for each in listed if each is not None])
 
 
 def _list(claimed):
-    return claimed[:MAX_LISTED] if isinstance(claimed, list) else []
+    return claimed[:MAX_LISTED_NAMES] if isinstance(claimed, list) else []
 
 
 def _variable(claimed):
@@ -121,7 +121,7 @@ def _variable(claimed):
         return None
     shape, size = claimed.get("shape"), claimed.get("bytes")
     is_shape = isinstance(shape, list) and len(shape) <= MAX_DIMENSIONS and all(map(_is_size, shape))
-    named = {name: cut_head(claimed[name], MAX_LACK) for name in ("name", "type")}
+    named = {name: cut_head(claimed[name], MAX_MISSING_ITEM_CHARS) for name in ("name", "type")}
     return {**named, "shape": shape if is_shape else None, "bytes": size if _is_size(size) else None}
 
 

@@ -81,7 +81,7 @@ class Emitter:
         return None
 
     def wait_until_read(self):
-        """Waits until the broker has read every line, at most `_WAIT_SEC`. After it has waited in vain once, it never waits again."""
+        """Waits until the broker has read every line, for at most `_WAIT_SEC`. After one wait has timed out, it never waits again."""
         give_up_at = time.monotonic() + _WAIT_SEC
         try:
             while self._can_wait and any(fcntl.ioctl(self._fd, _UNREAD, bytes(4))):
@@ -213,7 +213,7 @@ def _data_fields(data):
 
 
 def _show_picture(value):
-    from . import display  # which imports this module
+    from . import display  # here, because display imports this module
 
     return display.show_picture(value)
 
@@ -239,13 +239,13 @@ def install_clock():
 
 def _on_alarm(number, frame):
     global _ran_out
-    # An alarm that is no longer armed comes after the script is done.
+    # An alarm can arrive after the script is done, when the clock is no longer armed.
     if _is_armed and not defer(frame, lambda: _on_alarm(number, None)):
         _ran_out = True
         try:
             current.on_alarm()
         except ScriptTimeout as timeout:
-            timeout.__traceback__ = None  # as in door.py
+            timeout.__traceback__ = None  # hides the frames of the harness, as door.py does
             raise
 
 
@@ -272,7 +272,7 @@ def on_interrupt(number, frame):
 
 
 def take_missed_interrupt():
-    """Returns True, once, if a SIGINT came while none was allowed: it can be for the cell that begins now, or have come too late
+    """Returns True once if a SIGINT came while none was allowed. It can be meant for the cell that begins now, or have come too late
     for the last one."""
     global _missed_interrupt
     missed, _missed_interrupt = _missed_interrupt, False
@@ -290,7 +290,7 @@ def clock_ran_out():
 
 
 def arm(seconds=None):
-    """Starts the clock: a timer of this process, or without `seconds` a SIGALRM that the broker or the engine sends."""
+    """Starts the clock. With `seconds`, this process sets a timer. Without, the broker or the engine sends the SIGALRM."""
     global _ran_out, _is_armed, _has_timer
     _ran_out, _is_armed, _has_timer = False, True, seconds is not None
     if _has_timer:

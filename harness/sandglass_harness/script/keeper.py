@@ -12,7 +12,7 @@ import struct
 import sys
 import time
 
-from ..caps import MAX_LACKS, RESERVED_PIDS
+from ..caps import MAX_MISSING_ITEMS, RESERVED_PIDS
 from ..libc import prctl
 from . import child, descendants, emit, landlock, program, script_process
 from .commands import answer, discard_signals, reap_others, receive_with_fds
@@ -249,7 +249,7 @@ def _list_names(names):
     """Returns each name once, with its number if it is not 1."""
     counted = {name: names.count(name) for name in names[:MAX_NAMED]}
     listed = [name if count == 1 else b"%s (%d)" % (name, count) for name, count in counted.items()]
-    return b"\0".join(listed[:MAX_LACKS])
+    return b"\0".join(listed[:MAX_MISSING_ITEMS])
 
 
 def _kill(pid):

@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 
-from ..caps import MAX_LISTED
+from ..caps import MAX_LISTED_NAMES
 from ..libc import process_name, set_process_name
 from ..script import child, descendants, emit, explain, host_tools, runtime, script_process
 from ..script.commands import receive_with_fds
@@ -186,9 +186,9 @@ class Head:
 
     def _look(self, code, cursor):
         if code is None:
-            found = {"variables": variables.describe(self._namespace)[:MAX_LISTED]}
+            found = {"variables": variables.describe(self._namespace)[:MAX_LISTED_NAMES]}
         else:
-            found = {"names": variables.complete(self._namespace, code, cursor)[:MAX_LISTED]}
+            found = {"names": variables.complete(self._namespace, code, cursor)[:MAX_LISTED_NAMES]}
         self._answer(b"V", found)
 
     def _take_over(self, mark):

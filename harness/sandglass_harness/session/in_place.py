@@ -5,7 +5,7 @@ The interpreter is the session's own: the engine discards it at the end of the s
 
 import signal
 
-from ..caps import MAX_LISTED
+from ..caps import MAX_LISTED_NAMES
 from ..script import emit, explain, in_place, runtime, script_process
 from ..wire import encode
 from . import cell, cells, variables
@@ -53,7 +53,7 @@ class _Session:
             self._emitter.forget_signals()
             self._emitter.send({"type": "looked", "error": explain.brief(error)})
             return 1
-        self._emitter.send_line(encode({"type": "looked", "found": found[:MAX_LISTED]}))
+        self._emitter.send_line(encode({"type": "looked", "found": found[:MAX_LISTED_NAMES]}))
         return 0
 
     def _make_bridge(self):

@@ -46,7 +46,7 @@ describe.each(['ps', 'prune'] as const)('%s', (command) => {
     expect(found).toEqual({
       code,
       listed: [],
-      stderr: expect.stringMatching(/^sandglass: it is unknown what the engine docker has on this machine: /) as string,
+      stderr: expect.stringMatching(/^sandglass: cannot list the resources of the engine docker: /) as string,
     })
     expect(found.stderr).toMatch(words)
     const text = await cli.run([command], { env: { DOCKER_HOST: host } })

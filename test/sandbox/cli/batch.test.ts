@@ -117,7 +117,11 @@ describe.skipIf(skip)('sandglass batch', () => {
     const refused = lines
       .filter(({ status }) => status === 'invalid-request')
       .toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0))
-    expect(refused[0]).toMatchObject({ id: 'good', line: 2, error: 'id: "good" has come before in this batch' })
+    expect(refused[0]).toMatchObject({
+      id: 'good',
+      line: 2,
+      error: 'id: "good" is used more than once in this batch; give each request its own id',
+    })
     const problems = bad.map(([request, problem], index) => {
       const id = typeof request === 'object' && request !== null && 'id' in request ? request.id : null
       return {

@@ -155,7 +155,7 @@ function runPythonFor(at: OnEngine): void {
       ok: true,
       status: 'completed',
       result: { mean: null },
-      note: '1 NaN became null: $.mean of the result',
+      note: '1 NaN value was converted to null: $.mean of the result',
     })
   })
 

@@ -25,8 +25,8 @@ test('a rejection is recorded but does not count as an answer; the last one of a
   writeFileSync(path, lines.join(''))
   await using answers = await answersIn(path)
   const ids = ['done', 'failed', 'bad', 'full', 'fixed', 'new']
-  expect(ids.filter((id) => answers.hasId(id))).toEqual(['done', 'failed', 'fixed'])
-  expect(ids.filter((id) => answers.knows(id))).toEqual(['done', 'failed', 'bad', 'full', 'fixed'])
+  expect(ids.filter((id) => answers.hasAnswer(id))).toEqual(['done', 'failed', 'fixed'])
+  expect(ids.filter((id) => answers.hasAnswerOrRefusal(id))).toEqual(['done', 'failed', 'bad', 'full', 'fixed'])
   const refusals = [
     { line: 3, id: 'bad', error: 'first' },
     { line: 3, id: 'bad', error: 'second' },

@@ -5,7 +5,7 @@ import { type Planned, Schedule } from '../../../src/cli/schedule.ts'
 function scheduleOf(requests: readonly Planned[]): { schedule: Schedule<Planned>; stuck: string[] } {
   const schedule = new Schedule<Planned>()
   const stuck = requests.flatMap((request) => {
-    schedule.meet(request.id)
+    schedule.addId(request.id)
     return schedule.add(request).map((one) => `${one.request.id}: ${one.problem}`)
   })
   return { schedule, stuck }

@@ -194,7 +194,7 @@ describe('an engine that is one row of the table', () => {
     expect([code, stdout.split('\n').length, stderr]).toEqual([
       7,
       4,
-      'sandglass: it is unknown what the engine sun has on this machine: the sun is in the way\n',
+      'sandglass: cannot list the resources of the engine sun: the sun is in the way\n',
     ])
   })
 

@@ -17,7 +17,7 @@ async function warningsOf(
 // HA-13
 test('NaN that became null is one warning with count and places', async () => {
   expect(await warningsOf([emitted('half', '$[0]', '$[1]'), returned('$.a[1]')])).toEqual([
-    'nan_as_null: 3 NaN became null: $[0] of the intermediate "half", $[1] of the intermediate "half", $.a[1] of the result',
+    'nan_as_null: 3 NaN values were converted to null: $[0] of the intermediate "half", $[1] of the intermediate "half", $.a[1] of the result',
   ])
 })
 
@@ -42,7 +42,7 @@ test('a result without a count has no warning', async () => {
 
 test('a path holds no secret', async () => {
   expect(await warningsOf([returned('$.hunter22.x')], { KEY: 'hunter22' })).toEqual([
-    'nan_as_null: 1 NaN became null: $.[redacted:KEY].x of the result',
+    'nan_as_null: 1 NaN value was converted to null: $.[redacted:KEY].x of the result',
   ])
 })
 

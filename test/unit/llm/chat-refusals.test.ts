@@ -46,8 +46,8 @@ describe('a permanent error is reported at once (OR-08)', () => {
   })
 
   test.each([
-    ['no JSON', '<html>', 'answered no JSON: <html>'],
-    ['nothing', '', 'answered no JSON: '],
+    ['no JSON', '<html>', 'did not answer with JSON: <html>'],
+    ['nothing', '', 'did not answer with JSON: '],
     ['an error', '{"error":"x"}', 'answered without choices[0].message.content: {"error":"x"}'],
     ['no choice', '{"choices":[]}', 'answered without choices[0].message.content: {"choices":[]}'],
     ['null', 'null', 'answered without choices[0].message.content: null'],
@@ -61,18 +61,22 @@ describe('a permanent error is reported at once (OR-08)', () => {
     await using server = await modelServer((response) => {
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(LARGE_IN_GZIP)
     })
-    await expect(ask({ url: server.url })).rejects.toThrow(new ModelError('the answer has more than 16777216 bytes'))
+    await expect(ask({ url: server.url })).rejects.toThrow(
+      new ModelError(`${server.url}/chat/completions answered with more than 16777216 bytes`),
+    )
   })
 
   test('an answer of more than 16 MiB, which is not read to its end', async () => {
     const endlessly = flood(200, 1024 * 1024)
     await using server = await modelServer(endlessly.reply)
-    await expect(ask({ url: server.url })).rejects.toThrow(new ModelError('the answer has more than 16777216 bytes'))
+    await expect(ask({ url: server.url })).rejects.toThrow(
+      new ModelError(`${server.url}/chat/completions answered with more than 16777216 bytes`),
+    )
     expect(endlessly.pieces()).toBeLessThan(200)
     expect(server.asked.length).toBe(1)
   })
 
-  test('an endless or truncated refusal, by its status and its first words', async () => {
+  test('an endless or truncated error response, by its status and its first words', async () => {
     const endlessly = flood(400, 64 * 1024)
     await using endless = await modelServer(endlessly.reply)
     await expect(ask({ url: endless.url })).rejects.toThrow(

@@ -27,7 +27,7 @@ describe('an error does not contain a secret', () => {
   test('that quotes an invalid answer', async () => {
     await using server = await modelServer(echo(200, ''))
     await expect(ask({ url: server.url, ...options })).rejects.toThrow(
-      new ModelError(`${server.url}/chat/completions answered no JSON: ${WANT}`),
+      new ModelError(`${server.url}/chat/completions did not answer with JSON: ${WANT}`),
     )
   })
 

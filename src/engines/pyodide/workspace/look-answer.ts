@@ -9,10 +9,10 @@ type Failure = { readonly code: string; readonly message: string }
 export function lookAnswer(line: Uint8Array | undefined, ofVariables: boolean): readonly unknown[] | Failure {
   const { type, found, error } = fieldsOf(line)
   if (type !== 'looked' || !Array.isArray(found)) {
-    const why = typeof error === 'string' ? `: ${truncateLikeHarness(error, CAPS.lack)}` : ''
+    const why = typeof error === 'string' ? `: ${truncateLikeHarness(error, CAPS.missingItemChars)}` : ''
     return { code: 'io', message: `the process of the session did not answer${why}` }
   }
-  const listed = found.slice(0, CAPS.listed) as readonly unknown[]
+  const listed = found.slice(0, CAPS.listedNames) as readonly unknown[]
   if (!ofVariables) return listed.filter((name) => typeof name === 'string').map(cut)
   return listed.flatMap((each) => variableOf(each as Fields | null) ?? [])
 }
@@ -25,7 +25,7 @@ function variableOf(claimed: Fields | null): object | undefined {
 }
 
 function cut(text: string): string {
-  return truncateLikeHarness(text, CAPS.lack)
+  return truncateLikeHarness(text, CAPS.missingItemChars)
 }
 
 function isSize(value: unknown): boolean {
