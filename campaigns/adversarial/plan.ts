@@ -1,6 +1,6 @@
 import { conformanceCases, selectCases } from '../../src/testing/index.ts'
 import { conformanceOf, TESTED_ENGINES } from '../../test/support/walls.ts'
-import { GROUPS, readCases, readLater } from './driver/case.ts'
+import { GROUPS, readCases, readLaterCases } from './driver/case.ts'
 import type { TestedEngine } from './engines/tested.ts'
 import { DOCKER } from './engines/tested-docker.ts'
 import { LOCAL } from './engines/tested-local.ts'
@@ -51,7 +51,7 @@ function plannedConformance(): PlannedCase[] {
 }
 
 function plannedAcceptance(): PlannedCase[] {
-  const later = new Set(readLater().map(({ id }) => id))
+  const later = new Set(readLaterCases().map(({ id }) => id))
   const all = readCases().filter(({ id }) => !later.has(id))
   const cases = all.filter(({ id }) => !IN_WORKSPACE.has(id))
   const runsOn = ({ name, groups = GROUPS, excluded }: TestedEngine, given: (typeof cases)[number]): boolean => {

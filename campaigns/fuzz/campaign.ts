@@ -61,12 +61,12 @@ export async function brokerCampaign(campaign: Campaign): Promise<void> {
   if (python === undefined) throw new Error('no Python >= 3.10 was found')
   await using stack = new AsyncDisposableStack()
   const peers = Array.from({ length: PEERS }, () => stack.use(new Peer(python)))
-  const held = async (): Promise<number> =>
+  const measureMemory = async (): Promise<number> =>
     (await Promise.all(peers.map((peer) => peer.memory()))).reduce((a, b) => a + b)
   await part(campaign, 'broker', brokerCases(peers), campaign.count - inSandboxes, {
     atOnce: BROKER_AT_ONCE,
     caseMs: 120_000,
-    held,
+    measureMemory,
   })
   if (campaign.engine === undefined) return
   await using sg = await createSandglass({ engine: campaign.engine, poolSize: 0 })
@@ -81,7 +81,7 @@ async function part(
   side: string,
   make: CaseMaker,
   count: number,
-  options: Pick<DriveOptions, 'atOnce' | 'caseMs' | 'held'> = {},
+  options: Pick<DriveOptions, 'atOnce' | 'caseMs' | 'measureMemory'> = {},
 ): Promise<void> {
   if (only !== undefined && only.side !== side) return
   const which = only === undefined ? { count } : { count: 1, first: only.number }

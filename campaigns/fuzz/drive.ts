@@ -1,4 +1,4 @@
-import { setImmediate as breathe } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { heldMemory } from '../../test/support/memory.ts'
 import { type Finding, recordFinding } from './finding.ts'
 import type { CaseMaker, FuzzCase } from './fuzz-case.ts'
@@ -20,8 +20,8 @@ export interface DriveOptions {
   /** The number of concurrent cases, for cases that wait for clocks. */
   readonly atOnce?: number
   readonly onProgress?: (done: number) => void
-  /** Memory of the tested process, if it is another process. */
-  readonly held?: () => Promise<number>
+  /** Measures the memory of the tested process in bytes. Default: that of this process. */
+  readonly measureMemory?: () => Promise<number>
 }
 
 /** The result of the cases. */
@@ -37,36 +37,36 @@ export interface DriveReport {
   /** Duration of the slowest case. */
   readonly slowestMs: number
   /** Bytes in use after garbage collection, at a quarter of the run and at its end. */
-  readonly heldAtQuarter: number
-  readonly heldAtEnd: number
+  readonly memoryAtQuarter: number
+  readonly memoryAtEnd: number
 }
 
-/** Maximum number of findings: a broken property would repeat the same one. */
-const MOST_FINDINGS = 20
-const BREATHE_EVERY = 64
+/** The run stops after this number of findings: a broken property would repeat the same one. */
+const MAX_FINDINGS = 20
+const YIELD_EVERY = 64
 const PROGRESS_EVERY = 10_000
 
 /** Runs cases, one or several at a time. Uncaught exceptions and unhandled rejections are findings. */
 export async function drive(options: DriveOptions): Promise<DriveReport> {
   const { seed, side, make, count, first = 0, withinMs = Infinity, caseMs = 60_000, atOnce = 1 } = options
-  const held = options.held ?? (async () => heldMemory())
+  const measureMemory = options.measureMemory ?? (async () => heldMemory())
   const started = performance.now()
   const byProperty: Record<string, number> = {}
   const findings: Finding[] = []
   let hangs = 0
   let slowestMs = 0
   let cases = 0
-  let heldAtQuarter: number | undefined
+  let memoryAtQuarter: number | undefined
   let latest: { number: number; made: FuzzCase } | undefined
   const onUncaught = (error: unknown): void => {
     const { number = 0, made } = latest ?? {}
-    findings.push(recordFinding(seed, side, number, made?.pieces ?? [], ['nobody caught', error]))
+    findings.push(recordFinding(seed, side, number, made?.pieces ?? [], ['uncaught error', error]))
   }
   using watchdog = watch(seed, side, caseMs)
   process.on('uncaughtException', onUncaught)
   process.on('unhandledRejection', onUncaught)
   try {
-    const one = async (number: number): Promise<void> => {
+    const runCase = async (number: number): Promise<void> => {
       watchdog.begin(number)
       const begun = performance.now()
       const made = make(Random.ofCase(seed, side, number))
@@ -83,20 +83,20 @@ export async function drive(options: DriveOptions): Promise<DriveReport> {
       cases += 1
     }
     for (let number = first; number < first + count; number += atOnce) {
-      if (findings.length >= MOST_FINDINGS || performance.now() - started > withinMs) break
+      if (findings.length >= MAX_FINDINGS || performance.now() - started > withinMs) break
       const batch = Math.min(atOnce, first + count - number)
-      if (batch === 1) await one(number)
-      else await Promise.all(Array.from({ length: batch }, (_, index) => one(number + index)))
-      if (cases % BREATHE_EVERY === 0) await breathe()
-      if (cases >= count / 4) heldAtQuarter ??= await held()
+      if (batch === 1) await runCase(number)
+      else await Promise.all(Array.from({ length: batch }, (_, index) => runCase(number + index)))
+      if (cases % YIELD_EVERY === 0) await yieldToEventLoop()
+      if (cases >= count / 4) memoryAtQuarter ??= await measureMemory()
       if (Math.floor(cases / PROGRESS_EVERY) > Math.floor((cases - batch) / PROGRESS_EVERY)) options.onProgress?.(cases)
     }
-    await breathe()
+    await yieldToEventLoop()
   } finally {
     process.off('uncaughtException', onUncaught)
     process.off('unhandledRejection', onUncaught)
   }
-  const heldAtEnd = await held()
+  const memoryAtEnd = await measureMemory()
   const seconds = (performance.now() - started) / 1000
   return {
     side,
@@ -106,7 +106,7 @@ export async function drive(options: DriveOptions): Promise<DriveReport> {
     findings,
     hangs,
     slowestMs,
-    heldAtQuarter: heldAtQuarter ?? heldAtEnd,
-    heldAtEnd,
+    memoryAtQuarter: memoryAtQuarter ?? memoryAtEnd,
+    memoryAtEnd,
   }
 }

@@ -22,12 +22,12 @@ export function withFigures(page: string, reports: readonly DriveReport[], seed:
 }
 
 function rowOf(
-  { side, cases, seconds, findings, hangs, slowestMs, heldAtQuarter, heldAtEnd }: DriveReport,
+  { side, cases, seconds, findings, hangs, slowestMs, memoryAtQuarter, memoryAtEnd }: DriveReport,
   where: string,
 ): string {
-  const held = [heldAtQuarter, heldAtEnd].map((bytes) => `${(bytes / MiB).toFixed(1)} MiB`).join(', ')
+  const memory = [memoryAtQuarter, memoryAtEnd].map((bytes) => `${(bytes / MiB).toFixed(1)} MiB`).join(', ')
   // With several cases at once, the time of one case cannot be measured.
   const slowest = slowestMs === 0 ? 'not told' : `${slowestMs.toFixed(0)} ms`
   const count = cases.toLocaleString('en')
-  return `| ${[side, count, seconds.toFixed(0), findings.length - hangs, hangs, slowest, held, where].join(' | ')} |`
+  return `| ${[side, count, seconds.toFixed(0), findings.length - hangs, hangs, slowest, memory, where].join(' | ')} |`
 }

@@ -92,7 +92,7 @@ await engine.close()
 const cases = reports.reduce((sum, report) => sum + report.cases, 0)
 const findings = reports.flatMap((report) => report.findings)
 const grown = reports.filter(
-  ({ heldAtQuarter, heldAtEnd, cases: of }) => of >= 10_000 && heldAtEnd - heldAtQuarter > MOST_GROWTH_BYTES,
+  ({ memoryAtQuarter, memoryAtEnd, cases: of }) => of >= 10_000 && memoryAtEnd - memoryAtQuarter > MOST_GROWTH_BYTES,
 )
 console.log(`${cases} cases, ${findings.length} findings, ${grown.length} sides whose memory grew`)
 process.exitCode = findings.length + grown.length > 0 ? 1 : 0
@@ -105,14 +105,14 @@ function print({
   findings: found,
   hangs,
   slowestMs,
-  heldAtQuarter,
-  heldAtEnd,
+  memoryAtQuarter,
+  memoryAtEnd,
 }: DriveReport): void {
   for (const finding of found) console.log(describeFinding(finding))
-  const held = [heldAtQuarter, heldAtEnd].map((bytes) => (bytes / MiB).toFixed(1)).join(' then ')
+  const memory = [memoryAtQuarter, memoryAtEnd].map((bytes) => (bytes / MiB).toFixed(1)).join(' then ')
   const slowest = slowestMs === 0 ? '' : `, slowest case ${slowestMs.toFixed(0)} ms`
   console.log(
-    `${side}: ${of} cases in ${seconds.toFixed(1)} s, ${found.length} findings, ${hangs} hangs${slowest}, held ${held} MiB`,
+    `${side}: ${of} cases in ${seconds.toFixed(1)} s, ${found.length} findings, ${hangs} hangs${slowest}, memory in use ${memory} MiB`,
   )
   for (const [property, count] of Object.entries(byProperty)) console.log(`  ${count}  ${property}`)
 }

@@ -2,16 +2,20 @@ import { Worker } from 'node:worker_threads'
 
 /** Ends the process when one case takes too long, even if the case blocks the thread. */
 export interface Watchdog extends Disposable {
-  /** A case begins. */
+  /** Starts the time limit of a case. */
   begin(number: number): void
 }
 
-/** The place in the shared memory for the number of the case. */
+/** The index in the shared memory of the number of the present case. */
 export const CASE_CELL = 0
-/** The place for the number of cases that began: a case is stuck while it does not change. */
+/** The index of the number of cases that have begun. While it does not change, the present case runs. */
 export const BEAT_CELL = 1
 
-/** @param side the side whose cases are watched, for the command that repeats one. */
+/**
+ * Starts a watchdog.
+ * @param side the side whose cases are watched; the watchdog names it in the command that repeats a case.
+ * @param boundMs the time limit of one case.
+ */
 export function watch(seed: number, side: string, boundMs: number): Watchdog {
   const cells = new Int32Array(new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT))
   const workerData = { cells, seed, side, boundMs }

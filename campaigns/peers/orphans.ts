@@ -12,7 +12,7 @@ const LOOP = 'while True:\n    pass'
 const LOOK_AFTER_MS = 10_000
 
 /** A process; its start time distinguishes it from a later one with the same pid. */
-interface Seen {
+interface ProcessSeen {
   readonly pid: number
   readonly began: string
   readonly words: string
@@ -45,20 +45,22 @@ export async function findOrphans(
     )
     const early = await Promise.race([endless, sleep(1500)])
     if (early !== undefined) throw new Error('the endless script ended before the driver was killed')
-    const started = [...descendantsOf(driver.pid), ...inContainers(daemon)].flatMap(see)
+    const started = [...descendantsOf(driver.pid), ...pidsInContainers(daemon)].flatMap(describeProcess)
     await driver.kill()
     await sleep(afterMs)
 
-    const parents = started.filter(lives)
-    const below = parents.flatMap(({ pid }) => descendantsOf(pid)).flatMap(see)
-    const alive = new Map([...parents, ...below, ...inContainers(daemon).flatMap(see)].map((each) => [each.pid, each]))
+    const parents = started.filter(isAlive)
+    const below = parents.flatMap(({ pid }) => descendantsOf(pid)).flatMap(describeProcess)
+    const alive = new Map(
+      [...parents, ...below, ...pidsInContainers(daemon).flatMap(describeProcess)].map((each) => [each.pid, each]),
+    )
     const containers = daemon?.containers() ?? []
     const found = {
       processes: [...alive.values()].map(({ words }) => words).toSorted(),
       containers: containers.length,
       files: home.files().filter((path) => !filesBefore.has(path)),
     }
-    for (const each of alive.values()) if (lives(each)) process.kill(each.pid, 'SIGKILL')
+    for (const each of alive.values()) if (isAlive(each)) process.kill(each.pid, 'SIGKILL')
     for (const { id } of containers) daemon?.remove(id)
     return found
   } finally {
@@ -66,24 +68,25 @@ export async function findOrphans(
   }
 }
 
-function inContainers(daemon: PeersDaemon | undefined): number[] {
+function pidsInContainers(daemon: PeersDaemon | undefined): number[] {
   return daemon?.containers().flatMap(({ id }) => processesIn(id).map(({ pid }) => pid)) ?? []
 }
 
-function see(pid: number): Seen[] {
-  const began = beginning(pid)
+/** A process by its pid; empty when it is gone. */
+function describeProcess(pid: number): ProcessSeen[] {
+  const began = startTicksOf(pid)
   if (began === undefined || processOf(pid) === undefined) return []
   const [program = '', ...args] = commandLineOf(pid).split('\0').slice(0, 3)
   const words = [basename(program), ...args].join(' ').replaceAll(/\s+/g, ' ').trim()
   return [{ pid, began, words: words.slice(0, 60) }]
 }
 
-function lives({ pid, began }: Seen): boolean {
-  return processOf(pid) !== undefined && beginning(pid) === began
+function isAlive({ pid, began }: ProcessSeen): boolean {
+  return processOf(pid) !== undefined && startTicksOf(pid) === began
 }
 
-/** Clock ticks since the machine's start, the 22nd field; undefined when the process is gone. */
-function beginning(pid: number): string | undefined {
+/** The start time of a process in clock ticks since the boot (field 22 of its `stat`); undefined when it is gone. */
+function startTicksOf(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
     return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]

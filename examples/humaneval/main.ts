@@ -6,15 +6,15 @@ import { readRequests } from './problems.ts'
 import { type Answer, report } from './report.ts'
 
 /**
- * The 164 problems of HumanEval, each solution with its own test, through `sandglass batch`: real Python in real
- * sandboxes, one fresh process per script. Exits with 0 when all pass.
+ * Runs the 164 problems of HumanEval, each solution with its own test, through `sandglass batch`: one fresh process in a
+ * sandbox per script. Exits with 0 when all pass.
  */
 async function main(): Promise<number> {
   const requests = readRequests(new URL('humaneval.jsonl', import.meta.url))
   const cli = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
   const started = performance.now()
   const batch = spawn(process.execPath, [cli, 'batch', '--concurrency', '2'], { stdio: ['pipe', 'pipe', 'inherit'] })
-  batch.stdin.on('error', () => {}) // stderr reports a missing engine
+  batch.stdin.on('error', () => {}) // if batch exits early, it has written the reason to stderr
   batch.stdin.end(requests.map((request) => `${JSON.stringify(request)}\n`).join(''))
 
   const answers: Answer[] = []
@@ -22,7 +22,7 @@ async function main(): Promise<number> {
     const answer = JSON.parse(line) as Answer
     if (answer.id === undefined) continue
     answers.push(answer)
-    progress(answers, requests.length)
+    showProgress(answers, requests.length)
   }
   const [code] = (await (batch.exitCode === null ? once(batch, 'exit') : [batch.exitCode])) as [number | null]
   if (answers.length < requests.length) {
@@ -33,8 +33,8 @@ async function main(): Promise<number> {
   return answers.every((answer) => answer.success) ? 0 : 1
 }
 
-/** One line that is redrawn on a terminal, a few lines elsewhere. */
-function progress(answers: readonly Answer[], total: number): void {
+/** Shows the progress: one line that is redrawn on a terminal, a few lines elsewhere. */
+function showProgress(answers: readonly Answer[], total: number): void {
   const failed = answers.filter((answer) => !answer.success).length
   const text = `${answers.length}/${total} problems, ${failed} failed`
   if (process.stderr.isTTY) process.stderr.write(`\r${text}${answers.length === total ? '\n' : ''}`)

@@ -4,7 +4,7 @@ import { createSandglass, type Program, type Workspace } from '../../src/index.t
 const PORT = 8000
 
 /**
- * A web server in a sandbox without a network, a script that changes its page while it runs, and a terminal beside them.
+ * Starts a web server in a sandbox without a network, a script that changes its page while it runs, and a terminal.
  * `--engine NAME` chooses the engine. Exits with 0 when the page was served before and after the change.
  */
 async function main(): Promise<number> {
@@ -15,14 +15,14 @@ async function main(): Promise<number> {
   console.log(`a workspace on the engine ${workspace.engine}; its activities are ${workspace.trust}`)
 
   await using server = await workspace.start('python3', ['-u', '-m', 'http.server', String(PORT)], { cwd: 'site' })
-  await textUntil(server, 'Serving')
+  await readUntil(server, 'Serving')
   const before = await fetchPage(workspace)
   console.log(`GET /  ${before}`)
 
   await using shell = await workspace.start('bash', ['--norc', '-i'], { tty: true, env: { PS1: '$ ' } })
-  // Bash shows a line again that was typed before its prompt.
-  await textUntil(shell, '$ ')
-  console.log(`terminal  ${await shownBy(shell, 'ls site; wc -c site/index.html')}`)
+  // Wait for the prompt: bash would echo a line twice that was typed before it.
+  await readUntil(shell, '$ ')
+  console.log(`terminal  ${await typeCommand(shell, 'ls site; wc -c site/index.html')}`)
 
   const edit =
     'page = open("site/index.html").read()\nopen("site/index.html", "w").write(page.replace("first", "second"))'
@@ -31,7 +31,7 @@ async function main(): Promise<number> {
   console.log(`a script changed the page: ${status}`)
   console.log(`GET /  ${after}`)
 
-  console.log(`terminal  ${await shownBy(shell, 'cat site/index.html')}`)
+  console.log(`terminal  ${await typeCommand(shell, 'cat site/index.html')}`)
   const log = server
     .log()
     .text.split('\n')
@@ -52,10 +52,10 @@ async function fetchPage(workspace: Workspace): Promise<string> {
   return promise
 }
 
-/** The output of a program up to a text that it writes. */
-async function textUntil(program: Program, wanted: string): Promise<string> {
+/** Reads the output of a program until it has written a text. */
+async function readUntil(program: Program, wanted: string): Promise<string> {
   let text = ''
-  while (!plain(text).includes(wanted)) {
+  while (!removeControls(text).includes(wanted)) {
     const { text: more, status } = await program.poll({ waitMs: 10_000 })
     if (more === '')
       throw new Error(`no ${JSON.stringify(wanted)} in ${JSON.stringify(text)}; the program is ${status}`)
@@ -64,15 +64,15 @@ async function textUntil(program: Program, wanted: string): Promise<string> {
   return text
 }
 
-/** Types a command into a terminal. Returns what that shows up to the next prompt. */
-async function shownBy(shell: Program, line: string): Promise<string> {
+/** Types a command into a terminal. Returns its output up to the next prompt. */
+async function typeCommand(shell: Program, line: string): Promise<string> {
   await shell.write(line, true)
-  const text = plain(await textUntil(shell, '\n$ '))
+  const text = removeControls(await readUntil(shell, '\n$ '))
   return `$ ${text.trimEnd().replace(/\n\$$/, '')}`.replaceAll('\n', '\n          ')
 }
 
-/** The output of a terminal without carriage returns, and without the marks by which bash switches modes. */
-function plain(text: string): string {
+/** Removes carriage returns from the output of a terminal, and the escape sequences by which bash switches modes. */
+function removeControls(text: string): string {
   // oxlint-disable-next-line no-control-regex -- escape sequences are what it removes
   return text.replaceAll(/\u001B\[\?2004[hl]|\r/g, '')
 }

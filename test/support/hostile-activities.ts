@@ -102,10 +102,10 @@ export function testHostileActivities(at: { readonly ws: Workspace }): void {
   test('jobs of an interactive shell are not stopped by the end of another program', async () => {
     await using shell = await at.ws.start('bash', ['--norc', '-i'], { tty: true })
     await shell.write('sleep 300 & echo st""arted', true)
-    let text = await textUntil(shell, 'started')
+    let text = await readUntil(shell, 'started')
     await at.ws.exec('sh', ['-c', 'sleep 300 & sleep 300'], { timeoutSec: 0.05 })
     await shell.write('jobs; echo do""ne', true)
-    text += await textUntil(shell, 'done')
+    text += await readUntil(shell, 'done')
     expect(text).toContain('Running')
     expect(text).not.toContain('Stopped')
   })
@@ -114,10 +114,10 @@ export function testHostileActivities(at: { readonly ws: Workspace }): void {
 /** Sends a line through `cat` and waits for it. */
 async function settle(program: Program, line: string): Promise<void> {
   await program.write(line, true)
-  await textUntil(program, line)
+  await readUntil(program, line)
 }
 
-async function textUntil(program: Program, wanted: string): Promise<string> {
+async function readUntil(program: Program, wanted: string): Promise<string> {
   let text = ''
   while (!text.includes(wanted)) {
     const { text: more, status } = await program.poll({ waitMs: 10_000 })

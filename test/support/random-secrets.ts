@@ -19,18 +19,19 @@ export function seedOfRun(): number {
 /** Secrets of letters, digits and everything that writers escape. The same seed gives the same secrets. */
 export function randomSecrets(count: number, seed: number): string[] {
   let state = seed
-  const below = (most: number): number => {
+  const below = (bound: number): number => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return Math.floor((state / 2 ** 32) * most)
+    return Math.floor((state / 2 ** 32) * bound)
   }
   const pick = (list: string | readonly string[]): string => list[below(list.length)] ?? ''
-  const some = (least: number, more: number, list: string | readonly string[]): string =>
-    Array.from({ length: least + below(more) }, () => pick(list)).join('')
+  const pickSome = (least: number, range: number, list: string | readonly string[]): string =>
+    Array.from({ length: least + below(range) }, () => pick(list)).join('')
   return Array.from({ length: count }, () =>
     // Letters at both ends, because a blank there may be stripped.
-    Array.from({ length: 2 + below(7) }, () => some(5, 6, LETTERS) + some(0, 4, SPECIAL) + some(1, 3, LETTERS)).join(
-      '',
-    ),
+    Array.from(
+      { length: 2 + below(7) },
+      () => pickSome(5, 6, LETTERS) + pickSome(0, 4, SPECIAL) + pickSome(1, 3, LETTERS),
+    ).join(''),
   )
 }
 

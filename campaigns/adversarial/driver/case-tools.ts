@@ -25,7 +25,8 @@ export const TOOL_SETUPS: ReadonlyMap<string, Setup> = new Map<string, Setup>([
           },
         }),
       ],
-      expect: ([answer]) => (isExhausted(answer) ? undefined : `wanted pool exhausted: ${describeOptional(answer)}`),
+      expect: ([answer]) =>
+        isExhausted(answer) ? undefined : `expected the error "pool exhausted", got: ${describeOptional(answer)}`,
     },
   ],
   ['RPC-017', { run: () => ({ tools: [PROFILE_TOOL] }), expect: checkRegisteredName }],
@@ -97,7 +98,7 @@ const PROFILE_TOOL = defineTool({
 function checkOddValues([answer]: Parameters<Verify>[0]): string | undefined {
   return JSON.stringify(answer?.result?.finalData) === JSON.stringify(ODD_OUTCOMES)
     ? undefined
-    : `wanted ${ODD_OUTCOMES.join()}: ${describeOptional(answer)}`
+    : `expected ${ODD_OUTCOMES.join()}, got: ${describeOptional(answer)}`
 }
 
 function isExhausted(answer: Answer | undefined): boolean {
@@ -108,7 +109,7 @@ function checkRegisteredName([answer]: Parameters<Verify>[0]): string | undefine
   const names = answer?.result?.toolCalls.map(({ name }) => name).join()
   return answer?.result?.finalData === 'same' && names === PROFILE_TOOL.name
     ? undefined
-    : `calls of ${names}: ${describeOptional(answer)}`
+    : `expected a call of ${PROFILE_TOOL.name}, got calls of ${names}: ${describeOptional(answer)}`
 }
 
 /** Passes the secret to the script as well, so that the run redacts it. */

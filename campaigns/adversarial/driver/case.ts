@@ -23,7 +23,7 @@ export type Check = Readonly<Record<string, unknown>>
 /** Limits with the names of the cases, such as `memory_mb`. */
 export type CaseLimits = Readonly<Record<string, number>>
 
-/** A case that this version cannot run, and the feature that it needs. */
+/** A case that this version cannot run yet, and the feature that it waits for. */
 export interface LaterCase {
   readonly id: string
   readonly waits_for: string
@@ -53,8 +53,8 @@ export function readCases(): AcceptanceCase[] {
   return readJson('../cases.json') as AcceptanceCase[]
 }
 
-/** Reads the cases that need a later feature. */
-export function readLater(): LaterCase[] {
+/** Reads the cases that this version cannot run yet. */
+export function readLaterCases(): LaterCase[] {
   return readJson('../later.json') as LaterCase[]
 }
 

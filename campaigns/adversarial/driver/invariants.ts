@@ -37,7 +37,7 @@ function sandboxesOf({ warm }: CaseState, answers: readonly Answer[]): string[] 
   return [...new Set([...(warm === undefined ? [] : [warm.sandboxId]), ...served])]
 }
 
-/** The process for the next run is forked after the answer. Until then, the count would mistake a survivor for it. */
+/** The process for the next run is forked after the answer. Before that, a count could mistake a leaked process for it. */
 const STEADY_MS = 300
 
 /** Within two seconds after the answer, a sandbox is gone or has no more processes than an idle one, and stays so. */
@@ -68,7 +68,7 @@ function noLeakedContainers({ context: { engine }, warm, runner }: CaseState): V
   if (look === null) return () => undefined
   const before = look()
   return async () => {
-    if (!before.includes(warm.sandboxId)) return `the list of containers misses ${warm.sandboxId}`
+    if (!before.includes(warm.sandboxId)) return `the list of containers does not have ${warm.sandboxId}`
     await runner.close()
     return eventually(() => {
       const left = look()
@@ -113,7 +113,7 @@ function hostDiskRecovers({ context: { engine } }: CaseState): Verify {
   return () =>
     eventually(() => {
       const lost = before - free()
-      return lost < SLACK_BYTES ? undefined : `${lost} bytes of the host's disk did not come back`
+      return lost < SLACK_BYTES ? undefined : `${lost} bytes of the host's disk were not freed`
     }, 30_000)
 }
 

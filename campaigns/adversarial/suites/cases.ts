@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test, type TestContext } from 'vitest'
 import { runnerOf } from '../driver/answer.ts'
-import { type AcceptanceCase, GROUPS, readCases, readLater } from '../driver/case.ts'
+import { type AcceptanceCase, GROUPS, readCases, readLaterCases } from '../driver/case.ts'
 import { EXPECTED } from '../driver/expected/index.ts'
 import { makeFixtures } from '../driver/fixtures.ts'
 import { Semaphore } from '../driver/semaphore.ts'
@@ -26,7 +26,7 @@ const HOST_FAULTS = 'host-faults'
 export async function acceptanceCases(tested: TestedEngine): Promise<void> {
   const { name, faults, excluded, groups = GROUPS } = tested
   const cases = readCases()
-  const later = new Set(readLater().map(({ id }) => id))
+  const later = new Set(readLaterCases().map(({ id }) => id))
   const now = cases.filter(({ id }) => !later.has(id) && !IN_WORKSPACE.has(id))
   const selected = selectAttacks(name, now, wallsOf)
   const assertions = new Map([...EXPECTED, ...faults])
@@ -38,9 +38,9 @@ export async function acceptanceCases(tested: TestedEngine): Promise<void> {
     const unknown = [...later, ...excluded.keys()].filter((id) => !cases.some((given) => given.id === id))
     const notRun = now.filter(({ group }) => !GROUPS.includes(group)).map(({ id }) => id)
     const twice = [...excluded.keys()].filter((id) => later.has(id) || faults.has(id))
-    const unnamed = readLater().filter(({ waits_for: what }) => what.trim() === '')
+    const unnamed = readLaterCases().filter(({ waits_for: what }) => what.trim() === '')
     expect({ unknown, notRun, twice, unnamed }).toEqual({ unknown: [], notRun: [], twice: [], unnamed: [] })
-    expect(readLater().length).toBe(later.size)
+    expect(readLaterCases().length).toBe(later.size)
     expect([...excluded].filter(([, where]) => !isValidExclusion(where))).toEqual([])
   })
 

@@ -1,4 +1,4 @@
-"""Runs cells, and goes back, with plain forks: as a session does it, without its sandbox."""
+"""Runs cells and rolls them back with plain forks, as a session does, but without a sandbox."""
 
 import os
 import signal
@@ -34,10 +34,10 @@ def _play(before, bad, after):
             os.kill(os.getpid(), signal.SIGKILL)
     os.setpgid(0, 0)
     os.close(write)
-    os.read(read, 1)  # ends with the origin
+    os.read(read, 1)  # returns when the origin has ended
     os.close(read)
     try:
-        os.killpg(origin, signal.SIGKILL)  # what the cells have started
+        os.killpg(origin, signal.SIGKILL)  # processes that the cells have started
     except ProcessLookupError:
         pass
     words = repairs.apply(noted, namespace)

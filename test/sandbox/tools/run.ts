@@ -30,7 +30,7 @@ emit_result(got)`
     ])
   })
 
-  test('OR-05: every tool of the set of the mistakes can be called, and answers as its output schema says', async () => {
+  test('OR-05: every tool of data/mistakes/tools.json can be called, and its answer matches its output schema', async () => {
     const set = JSON.parse(readFileSync(new URL('../../data/mistakes/tools.json', import.meta.url), 'utf8')) as {
       name: string
       description: string

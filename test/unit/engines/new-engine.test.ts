@@ -91,7 +91,7 @@ async function output(
 }
 
 describe('an engine that is one row of the table', () => {
-  // What killed processes left on this machine is not of this engine.
+  // Resources that killed processes left on this machine do not belong to this engine.
   beforeEach(() => void vi.stubEnv('TMPDIR', '/nonexistent'))
 
   test('is chosen by name and made with the options below that name', async () => {

@@ -22,26 +22,29 @@ function directory(): string {
 test.each([
   ['at the top', 0],
   ['in thirty levels', 30],
-])('packages with very many files %s hold neither the host nor its memory', async (_, levels) => {
-  const root = directory()
-  for (let level = 0; level <= levels; level += 1) {
-    const parent = join(root, ...Array.from({ length: level }, () => 'd'))
-    mkdirSync(parent, { recursive: true })
-    for (let at = 0; at < FILES / (levels + 1); at += 1) writeFileSync(join(parent, `m${at}.py`), '')
-  }
-  const growth = watchGrowth()
-  let modules = 0
-  let paths: string[] = []
-  const stall = await stallDuring(async () => {
-    modules = (await tidyContent(root)).modules.length
-    paths = (await sourcesWithoutByteCode(root, TARGET)).map(({ path }) => path)
-  })
-  expect([stall < 250, growth() < 64]).toEqual([true, true])
-  expect([modules <= 10_000, paths.length, new Set(paths).size]).toEqual([true, 20_000, 20_000])
-  expect(paths[0]?.includes('/')).toBe(false)
-})
+])(
+  'packages with very many files %s block the host for less than 250 ms and cost it less than 64 MiB',
+  async (_, levels) => {
+    const root = directory()
+    for (let level = 0; level <= levels; level += 1) {
+      const parent = join(root, ...Array.from({ length: level }, () => 'd'))
+      mkdirSync(parent, { recursive: true })
+      for (let at = 0; at < FILES / (levels + 1); at += 1) writeFileSync(join(parent, `m${at}.py`), '')
+    }
+    const growth = watchGrowth()
+    let modules = 0
+    let paths: string[] = []
+    const stall = await stallDuring(async () => {
+      modules = (await tidyContent(root)).modules.length
+      paths = (await sourcesWithoutByteCode(root, TARGET)).map(({ path }) => path)
+    })
+    expect([stall < 250, growth() < 64]).toEqual([true, true])
+    expect([modules <= 10_000, paths.length, new Set(paths).size]).toEqual([true, 20_000, 20_000])
+    expect(paths[0]?.includes('/')).toBe(false)
+  },
+)
 
-test('lists of files that are as long as wheels can make them hold neither the host nor its memory', async () => {
+test('RECORD files of the largest size block the host for less than 250 ms and cost it less than 64 MiB', async () => {
   const root = directory()
   for (const [at, lines] of [4_000_000, 4_000_000, 4_000_000, 4_000_000, 15_000_000].entries()) {
     mkdirSync(join(root, `a${at}-1.dist-info`))
@@ -52,7 +55,7 @@ test('lists of files that are as long as wheels can make them hold neither the h
   expect([stall < 250, growth() < 64]).toEqual([true, true])
 })
 
-test('a script that names very many modules, and loads as many as it may, is compared with very many others in little time', async () => {
+test('a script with very many imports is compared with an environment of very many modules in less than 250 ms', async () => {
   const environment = {
     key: 'k',
     modules: Array.from({ length: 10_000 }, (_, at) => `m${at}`),

@@ -23,7 +23,7 @@ const pack = Buffer.concat([
   length(0xff_ff_ff_ff),
 ])
 
-test('a pack is the same wherever it is cut', () => {
+test('a pack is read the same wherever its bytes are cut', () => {
   for (let cut = 0; cut <= pack.length; cut += 1)
     expect(read([pack.subarray(0, cut), pack.subarray(cut)])).toEqual([
       'a',
@@ -43,7 +43,7 @@ test('a pack is the same wherever it is cut', () => {
   ])
 })
 
-test('what is no pack is refused before it is kept', () => {
+test('bytes that are not a pack are refused at once', () => {
   for (const bytes of [
     length(0),
     length(65_537),

@@ -59,15 +59,15 @@ export async function resumesSuspendedHost(engine: EngineUnderTest): Promise<voi
 }
 
 function checkAllLoop(engine: EngineUnderTest, host: number): Promise<string | undefined> {
-  return countLooping(engine, host, RUNS)
+  return checkLooping(engine, host, RUNS)
 }
 
 function checkOneLoops(engine: EngineUnderTest, host: number): Promise<string | undefined> {
-  return countLooping(engine, host, 1)
+  return checkLooping(engine, host, 1)
 }
 
 /** Returns a problem unless enough sandboxes use CPU time, which means that their scripts run. */
-async function countLooping(engine: EngineUnderTest, host: number, wanted: number): Promise<string | undefined> {
+async function checkLooping(engine: EngineUnderTest, host: number, wanted: number): Promise<string | undefined> {
   const used = (): Map<string, number> => new Map(engine.sandboxesOf(host).map((id) => [id, engine.cpuMsOf(id)]))
   const before = used()
   await sleep(300)

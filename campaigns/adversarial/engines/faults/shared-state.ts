@@ -54,7 +54,7 @@ export async function sharesStateBetweenHosts(): Promise<void> {
   for (let round = 0; round < 5; round += 1) await Promise.all([first, second].map(runTrivialScript))
   const uids = recordsOf(engine.state).map((id) => engine.processesOf(id)[0]?.uid)
   assert.equal(new Set(uids).size, uids.length, `two sandboxes have one uid: ${uids.join(', ')}`)
-  const lost = recordsOf(engine.state).length
+  const recordsBefore = recordsOf(engine.state).length
   first.signal('SIGKILL')
   await first.gone
   await runTrivialScript(second)
@@ -62,7 +62,11 @@ export async function sharesStateBetweenHosts(): Promise<void> {
   await third.open({ poolSize: 1 })
   await runTrivialScript(third)
   await Promise.all([second.close(), third.close()])
-  assert.deepEqual(recordsOf(engine.state), [], `records are left of ${lost}`)
+  assert.deepEqual(
+    recordsOf(engine.state),
+    [],
+    `records are left; there were ${recordsBefore} before the host was killed`,
+  )
   const slots = readdirSync(join(engine.state, 'slots')).filter((name) => Number(name) > 1)
   assert.deepEqual(slots, [], 'the slot of the killed host was not taken over')
   await engine.close()

@@ -87,8 +87,8 @@ describe('rejects invalid framing', () => {
     ['text', Buffer.from('HTTP/1.1 500 Internal Server Error')],
     ['a stream of standard input', Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 1, 65)],
     ['a stream that does not exist', Uint8Array.of(3, 0, 0, 0, 0, 0, 0, 1, 65)],
-    ['a header whose zeros are none', Uint8Array.of(1, 0, 1, 0, 0, 0, 0, 1, 65)],
-    ['bytes of 255', new Uint8Array(64).fill(255)],
+    ['a header with another byte than zero in the padding', Uint8Array.of(1, 0, 1, 0, 0, 0, 0, 1, 65)],
+    ['bytes that are all 255', new Uint8Array(64).fill(255)],
   ])('%s', (_what, bytes) => {
     expect(() => new Demultiplexer().push(bytes)).toThrow(/^not a multiplexed stream: a header begins with/)
   })
@@ -120,14 +120,14 @@ describe('rejects invalid framing', () => {
           for (const { data } of demultiplexer.push(bytes)) given += data.length
         }
       }
-      expect(refusalOf(feed)).toMatch(/^(Error: not a multiplexed stream.*)?$/)
+      expect(errorTextOf(feed)).toMatch(/^(Error: not a multiplexed stream.*)?$/)
       expect(given).toBeLessThanOrEqual(came)
     }
   })
 })
 
-/** The message of the error that a function throws; undefined when it does not throw. */
-function refusalOf(work: () => void): string {
+/** The error that a function throws, as text; empty when it does not throw. */
+function errorTextOf(work: () => void): string {
   try {
     work()
     return ''

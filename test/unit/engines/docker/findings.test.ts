@@ -33,10 +33,15 @@ describe('the broker’s descriptors', () => {
   test.each([
     ['hidden', false, { descriptors_hidden: true }, []],
     ['open', false, { descriptors_hidden: false }, open],
-    ['of which nothing is told', false, {}, open],
-    ['open, with a way out that is sealed and a way in that takes no writes', true, { input_protected: true }, []],
-    ['open, with a way in that takes writes', true, { descriptors_hidden: false, input_protected: false }, input],
-    ['of whose way in nothing is told', true, {}, input],
+    ['not reported', false, {}, open],
+    ['open, with sealed output and an input that takes no writes', true, { input_protected: true }, []],
+    [
+      'open, with sealed output and an input that takes writes',
+      true,
+      { descriptors_hidden: false, input_protected: false },
+      input,
+    ],
+    ['not reported, with sealed output', true, {}, input],
   ])('%s', (_, sealed, checks, found) => {
     expect(openDescriptors(checks, sealed)).toEqual(found)
   })
