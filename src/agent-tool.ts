@@ -40,7 +40,7 @@ export function agentTool(runner: ScriptRunner, given: AsToolOptions = {}): RunP
     await putOnce()
     return runs.run(script, ofRun)
   }
-  return runPythonTool(set, session === undefined ? runScript : inTurns(runScript), {
+  return runPythonTool(set, session === undefined ? runScript : runInTurns(runScript), {
     name,
     instructions,
     maxStubChars,
@@ -72,7 +72,7 @@ function withApproval({ toolApproval, ...run }: Pick<AsToolOptions, 'toolApprova
 }
 
 /** Begins each call when the one before has settled: agents call tools side by side, and a session runs one cell at a time. */
-function inTurns<T>(
+function runInTurns<T>(
   act: (script: string, signal: AbortSignal | undefined) => Promise<T>,
 ): (script: string, signal: AbortSignal | undefined) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve()

@@ -20,7 +20,7 @@ const MAX_USES = 10_000
 const MODULE =
   /^(?:there is no module '([A-Za-z_][\w.]*)' in the sandbox|([A-Za-z_][\w.]*) may not be imported in a strict script)$/
 
-/** Sandboxes that check scripts and run none, beside the leases of the runs. The first check starts the first one. */
+/** Sandboxes that check scripts and run none. They are not counted among the sandboxes of runs. The first check starts the first one. */
 export interface Checkers {
   check(request: CheckRequest, timeoutMs: number | undefined): Promise<CheckedScript>
 }
@@ -30,13 +30,13 @@ export interface Checkers {
  * @param pool whose sandboxes of the spec `name` run what is checked; the checkers end with it.
  */
 export function checkersOf(pool: SandboxPool, name: string): Checkers {
-  let beside: SandboxPool | undefined
+  let checkers: SandboxPool | undefined
   const open = (): SandboxPool =>
     pool.beside(name, { checker: true }, { poolSize: 1, maxOverflow: 1, maxUses: MAX_USES })
   return {
     async check(request, timeoutMs) {
       const { signal } = request
-      const lease = await (beside ??= open()).checkout(name, {
+      const lease = await (checkers ??= open()).checkout(name, {
         ...(signal === undefined ? {} : { signal }),
         ...(timeoutMs === undefined ? {} : { timeoutMs }),
       })

@@ -72,7 +72,7 @@ export class Dependencies {
     this.#engineId = engineId
     this.#own = parseRequirements(dependencies)
     this.#hasDirectory = packages !== undefined
-    if (this.#hasDirectory && this.#own.length > 0) throw bothGiven()
+    if (this.#hasDirectory && this.#own.length > 0) throw bothGivenError()
   }
 
   /** The requirements of runs that have none of their own. */
@@ -176,7 +176,7 @@ export class Dependencies {
     readonly host: readonly Requirement[]
   }> {
     if (this.#hasDirectory) {
-      if (dependencies !== undefined || untrusted.length > 0) throw bothGiven()
+      if (dependencies !== undefined || untrusted.length > 0) throw bothGivenError()
       return { requirements: [], fromScript: false, host: [] }
     }
     const named = dependencies === undefined ? this.#own : parseRequirements(dependencies)
@@ -255,7 +255,7 @@ function merge(requirements: readonly Requirement[]): readonly Requirement[] {
   return [...new Map(requirements.map((one) => [one.text, one])).values()]
 }
 
-function bothGiven(): SandglassError {
+function bothGivenError(): SandglassError {
   return new SandglassError(
     'invalid_request',
     'dependencies: they cannot be combined with packages, the directory that you fill yourself: give one of the two',

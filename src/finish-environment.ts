@@ -20,7 +20,7 @@ const BATCH_FILES = 1000
 const TIMEOUT_SEC = 60
 const OUTPUT = 'out/*'
 
-/** Finishes environments beside the runs, each once, one after the other. */
+/** Finishes environments while scripts run, each once, one after the other. */
 export class Finisher {
   readonly #engine: SandboxEngine
   readonly #signal: AbortSignal

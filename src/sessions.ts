@@ -54,7 +54,7 @@ export class Sessions {
     }
   }
 
-  /** Opens a session in a workspace, beside its programs. @throws SandglassError `activity_unavailable`, `workspace_closed` */
+  /** Opens a session in a workspace. Programs of the workspace continue to run. @throws SandglassError `activity_unavailable`, `workspace_closed` */
   async openIn(workspace: Workspace, options: WorkspaceSessionOptions = {}): Promise<Session> {
     checkSessionOptions(options)
     const held = await this.#hold(workspace, options)

@@ -101,8 +101,8 @@ export class Workspaces {
     const { activities } = this.#openedOf(workspace)
     // Absent until a workspace was opened, which this one was.
     const sessions = this.#capabilities?.sessions
-    if (sessions === undefined) throw this.#noSessions()
-    const noCheckpoints = sessions === 'checkpoints' ? undefined : (what: string) => this.#noCheckpoints(what)
+    if (sessions === undefined) throw this.#noSessionsError()
+    const noCheckpoints = sessions === 'checkpoints' ? undefined : (what: string) => this.#noCheckpointsError(what)
     return { activities, memoryBytes: activities.memoryBytes, noCheckpoints }
   }
 
@@ -143,7 +143,7 @@ export class Workspaces {
     this.#refuseClosed()
     const { workspaces, programs } = await this.#capabilitiesNow(signal)
     if (signal.aborted) throw abortedOpening()
-    if (workspaces !== true) throw this.#unavailable()
+    if (workspaces !== true) throw this.#unavailableError()
     const { persist, store, waitSec = 0 } = options
     if (persist === undefined || store === undefined) return this.#make(options, programs === true, undefined, signal)
     const acquiring = WorkspaceLease.acquire(store, persist, { waitMs: waitSec * 1000, signal })
@@ -182,7 +182,7 @@ export class Workspaces {
       timeoutSec: executionTimeoutSec,
       idleTimeoutSec,
       executionId,
-      noPrograms: hasPrograms ? undefined : this.#noPrograms(),
+      noPrograms: hasPrograms ? undefined : this.#noProgramsError(),
     })
     const workspace = this.#workspaceOf(activities)
     this.#open.set(workspace, { activities, environment })
@@ -221,7 +221,7 @@ export class Workspaces {
     try {
       assertEnforced(sandbox.info, limits ?? {})
       // An engine of another author may ignore `activities`.
-      if (typeof sandbox.ready.checks['signal_scope'] !== 'string') throw this.#unavailable()
+      if (typeof sandbox.ready.checks['signal_scope'] !== 'string') throw this.#unavailableError()
       return new ActivityWorkspace(sandbox, times)
     } catch (error) {
       await sandbox.destroy()
@@ -256,14 +256,14 @@ export class Workspaces {
       throw new SandglassError('pool_closed', 'the Sandglass is closed; create another one')
   }
 
-  #unavailable(): SandglassError {
+  #unavailableError(): SandglassError {
     return new SandglassError(
       'workspaces_unavailable',
       `the engine ${this.#engine.name} has no workspaces here; engines with workspaces: ${enginesWith('workspaces')} (docs/engines.md)`,
     )
   }
 
-  #noPrograms(): SandglassError {
+  #noProgramsError(): SandglassError {
     return new SandglassError(
       'activity_unavailable',
       `the engine ${this.#engine.name} has no programs, terminals and connections in workspaces, only scripts, cells and files; engines ` +
@@ -271,14 +271,14 @@ export class Workspaces {
     )
   }
 
-  #noSessions(): SandglassError {
+  #noSessionsError(): SandglassError {
     return new SandglassError(
       'activity_unavailable',
       `the engine ${this.#engine.name} has no sessions here; engines with sessions: ${enginesWith('sessions')} (docs/engines.md)`,
     )
   }
 
-  #noCheckpoints(what: string): SandglassError {
+  #noCheckpointsError(what: string): SandglassError {
     return new SandglassError(
       'checkpoint_unavailable',
       `${what}: sessions of the engine ${this.#engine.name} have no checkpoints here, so the state cannot go back or be copied; engines ` +

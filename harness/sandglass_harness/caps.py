@@ -25,7 +25,7 @@ MAX_FILE_DEPTH = 64
 MAX_ENTRIES = 200_000  # visited by the search
 FILE_CHUNK_BYTES = 192 << 10  # of content in one frame, before base64
 
-# Displays of one run or cell. The limit of its output does not count them, so that a chart fits beside any output.
+# Displays of one run or cell. The limit of its output does not count them, so that a chart fits in addition to any output.
 MAX_DISPLAYS = 100
 MAX_DISPLAY_BYTES = 4 << 20  # the line of one display
 MAX_DISPLAYS_BYTES = 16 << 20  # all of them

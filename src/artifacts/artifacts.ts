@@ -108,7 +108,7 @@ class StoredArtifacts implements ArtifactService {
         return
       }
       const bounds = { maxBytes: info.size, ...(signal === undefined ? {} : { signal }) }
-      if (!(await this.#store.copyInto(AREA, info.sha256, file, bounds))) throw this.#lost(info)
+      if (!(await this.#store.copyInto(AREA, info.sha256, file, bounds))) throw this.#lostError(info)
     })
     return info
   }
@@ -121,7 +121,7 @@ class StoredArtifacts implements ArtifactService {
       for await (const record of this.#store.records(AREA, scope)) {
         refuseAborted(options.signal)
         const { name, versions } = parseVersions(record, this.#store.name)
-        if (keyOf(name, session) !== record.key) throw this.#foreign(`the key ${record.key}`)
+        if (keyOf(name, session) !== record.key) throw this.#foreignError(`the key ${record.key}`)
         const newest = versions.at(-1)
         if (newest !== undefined) latest.push(newest)
       }
@@ -187,10 +187,10 @@ class StoredArtifacts implements ArtifactService {
     if (record === undefined) return { present: { name, next: 0, versions: [] }, tag: undefined }
     const present = parseVersions(record, this.#store.name)
     if (present.name === name) return { present, tag: record.tag }
-    throw this.#foreign(formatValue(name))
+    throw this.#foreignError(formatValue(name))
   }
 
-  #foreign(place: string): SandglassError {
+  #foreignError(place: string): SandglassError {
     return new SandglassError(
       'store_damaged',
       `${this.#store.name} gave the record of another artifact for ${place}: restore it from a copy, or remove it`,
@@ -216,10 +216,10 @@ class StoredArtifacts implements ArtifactService {
     const options = { maxBytes: info.size, ...(signal === undefined ? {} : { signal }) }
     const found = await this.#store.open(AREA, info.sha256, options)
     if (found !== undefined) return found
-    throw this.#lost(info)
+    throw this.#lostError(info)
   }
 
-  #lost({ name, version }: ArtifactInfo): SandglassError {
+  #lostError({ name, version }: ArtifactInfo): SandglassError {
     return new SandglassError(
       'store_damaged',
       `${this.#store.name} has lost the content of artifact ${formatValue(name)}, version ${version}: save it again, or delete this version`,

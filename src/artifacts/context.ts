@@ -41,7 +41,11 @@ export async function loadArtifactHelper(
   version?: number | null,
 ): Promise<{ readonly data: Uint8Array; readonly mimeType: string; readonly version: number }> {
   const session = currentArtifactSession()
-  const { data, mimeType, version: actual } = await present().load(name, { session, version: version ?? undefined })
+  const {
+    data,
+    mimeType,
+    version: actual,
+  } = await requireService().load(name, { session, version: version ?? undefined })
   return { data, mimeType, version: actual }
 }
 
@@ -52,10 +56,10 @@ export async function loadArtifactHelper(
  */
 export async function saveArtifactHelper(name: string, content: StoreContent, mimeType?: string): Promise<number> {
   const session = currentArtifactSession()
-  return (await present().save(name, content, { session, mimeType })).version
+  return (await requireService().save(name, content, { session, mimeType })).version
 }
 
-function present(): ArtifactService {
+function requireService(): ArtifactService {
   const service = services.getStore()
   if (service !== undefined) return service
   throw new SandglassError(

@@ -5,7 +5,7 @@ import { errnoOf, SandglassError } from '../errors/index.ts'
 import { formatPath, formatValue } from '../support/index.ts'
 
 /**
- * Writes a file beside its place, and moves it there when all of it is written: a failure leaves nothing.
+ * Writes a temporary file in the same directory, and renames it when all of it is written: a failure leaves nothing.
  * @throws SandglassError `invalid_request` for a file that exists, unless `overwrite` is true, or cannot be written; what `write` throws.
  */
 export async function writeNewFile(

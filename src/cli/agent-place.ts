@@ -67,7 +67,7 @@ function assertId(text: string): string {
 }
 
 /** Makes the working directory, and copies the files of `--file` into it. @throws UsageError naming the flag. */
-export async function layFiles(given: Given, { files }: AgentPlace, signal: AbortSignal): Promise<void> {
+export async function copyTaskFiles(given: Given, { files }: AgentPlace, signal: AbortSignal): Promise<void> {
   const inputs = Object.entries(await readFiles(given.all('--file'), signal))
   mkdirSync(files, { recursive: true, mode: 0o700 })
   for (const [path, content] of inputs) {

@@ -4,7 +4,7 @@ import { messageOf, SandglassError } from '../errors/index.ts'
 import { type LLMCaller, ModelError } from '../llm/index.ts'
 import { type TaskStatus, TASK_OUTCOMES } from '../outcomes/index.ts'
 import type { Reviewer } from '../review/index.ts'
-import { agentPlace, type AgentPlace, executorFor, keepIfBegun, layFiles, openThread } from './agent-place.ts'
+import { agentPlace, type AgentPlace, executorFor, keepIfBegun, copyTaskFiles, openThread } from './agent-place.ts'
 import { CallApprovals } from './approve-calls.ts'
 import type { Given } from './args.ts'
 import { type Context, isLively, note } from './context.ts'
@@ -63,7 +63,7 @@ export async function agent(given: Given, context: Context): Promise<number> {
   }
   let end: AgentEnd
   try {
-    await layFiles(given, place, context.signal)
+    await copyTaskFiles(given, place, context.signal)
     await note(context, `agent ${place.thread}`)
     const { createCodeAgent } = await import('../code-agent/index.ts')
     const approver = reviewing?.approver ?? new CallApprovals(context)

@@ -132,7 +132,7 @@ function nameOf({ name, version }: ArtifactInfo): string {
   return `${name}@${version}`
 }
 
-/** Writes the content beside its place first, so that damaged content leaves nothing there. */
+/** Writes the content to a temporary file first, so that damaged content leaves nothing at its path. */
 async function save(stream: ReadableStream<Uint8Array>, path: string, overwrite: boolean): Promise<void> {
   const aside = `${path}.${randomUUID()}`
   try {

@@ -85,7 +85,7 @@ export class ChartFrames {
 
   /** The frame of a figure; undefined without plotly, and for JSON that is no figure or is too large. */
   frameOf(json: string): Html | undefined {
-    const figure = this.canDraw ? figureIn(json) : undefined
+    const figure = this.canDraw ? parseFigure(json) : undefined
     if (figure === undefined) return undefined
     this.#isUsed = true
     const body = `<noscript>This chart needs JavaScript.</noscript><div id="chart"></div>
@@ -115,7 +115,7 @@ export class ChartFrames {
 }
 
 /** A figure as JSON of ASCII without `<`, which stays in its element, and the height of its frame. */
-function figureIn(text: string): { readonly json: string; readonly height: number } | undefined {
+function parseFigure(text: string): { readonly json: string; readonly height: number } | undefined {
   if (text.length > MAX_FIGURE) return undefined
   try {
     const { data, layout, frames } = JSON.parse(text) as Record<string, unknown>

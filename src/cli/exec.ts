@@ -51,7 +51,7 @@ export async function exec(given: Given, context: Context): Promise<number> {
       ...(stdin === undefined ? {} : { stdin }),
       signal: context.signal,
       maxOutputBytes: MAX_OUTPUT_BYTES,
-      ...(given.has('--json') ? {} : { onOutput: shower(context, live) }),
+      ...(given.has('--json') ? {} : { onOutput: makeOutputWriter(context, live) }),
     })
     if (id !== undefined) await workspace.sync()
     if (given.has('--json')) await context.stdout.line(programLine(result))
@@ -66,7 +66,7 @@ export async function exec(given: Given, context: Context): Promise<number> {
 }
 
 /** Writes output as it comes. On a terminal, `live` escapes what could drive it, and ends the style that the program leaves. */
-function shower(
+function makeOutputWriter(
   { stdout, stderr }: Context,
   live: LiveLine,
 ): (output: { stream: 'stdout' | 'stderr'; bytes: Uint8Array }) => Promise<void> {

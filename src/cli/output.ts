@@ -44,7 +44,7 @@ export class Output {
       if (error !== undefined && error !== null) this.#lose()
       resolve()
     })
-    const impatience = this.#impatience()
+    const impatience = this.#startPatience()
     await Promise.race([promise, this.#lost.promise, impatience.promise])
     impatience.end()
   }
@@ -59,7 +59,7 @@ export class Output {
     this.#lost.resolve()
   }
 
-  #impatience(): { promise: Promise<void>; end: () => void } {
+  #startPatience(): { promise: Promise<void>; end: () => void } {
     const { promise, resolve } = Promise.withResolvers<void>()
     let timer: NodeJS.Timeout | undefined
     const start = (): void => {

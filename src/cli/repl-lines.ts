@@ -43,7 +43,7 @@ export async function serveLines(
         )
       const asked = parse(line.text)
       id = asked.id
-      const wish = wishOf(asked.value)
+      const wish = parseWish(asked.value)
       await stdout.line({ v: 1, ...(await answer(session, id, wish, { saving, signal })) })
     } catch (error) {
       signal.throwIfAborted()
@@ -128,7 +128,7 @@ function parse(text: string): { readonly id: string; readonly value: Json } {
 }
 
 /** @throws UsageError */
-function wishOf(value: Json): Wish {
+function parseWish(value: Json): Wish {
   const all = [...CELL_KEYS, ...COMMAND_KEYS]
   const foreign = Object.keys(value).find((key) => !all.includes(key))
   if (foreign !== undefined) throw wrong(`no key ${JSON.stringify(foreign)}.${didYouMean(foreign, all)}`)

@@ -25,7 +25,7 @@ export class ReplSession implements AsyncDisposable {
 
   /** @throws SandglassError `invalid_request` for a branch that is not there. */
   branch(name: string = MAIN): Session {
-    return found(this.#branches, name, 'branch')
+    return requireNamed(this.#branches, name, 'branch')
   }
 
   /** Keeps the state under a name. @throws SandglassError as `Session.checkpoint`; `invalid_request` for a name that is taken */
@@ -42,7 +42,7 @@ export class ReplSession implements AsyncDisposable {
    */
   async restore(branch: string = MAIN, name: string): Promise<RestoredState> {
     const session = this.branch(branch)
-    const kept = found(this.#checkpoints, name, 'checkpoint')
+    const kept = requireNamed(this.#checkpoints, name, 'checkpoint')
     if (kept.branch !== branch) {
       const problem = `the checkpoint ${JSON.stringify(name)} is of the branch ${JSON.stringify(kept.branch)}, not of ${JSON.stringify(branch)}`
       throw new SandglassError('invalid_request', problem)
@@ -67,7 +67,7 @@ export class ReplSession implements AsyncDisposable {
       this.#checkpoints.delete(name)
       return
     }
-    const branch = found(this.#branches, name, 'branch or checkpoint')
+    const branch = requireNamed(this.#branches, name, 'branch or checkpoint')
     this.#branches.delete(name)
     for (const checkpoint of this.checkpointsOf(name)) this.#checkpoints.delete(checkpoint)
     await branch.close()
@@ -96,7 +96,7 @@ export class ReplSession implements AsyncDisposable {
   }
 }
 
-function found<T>(among: ReadonlyMap<string, T>, name: string, what: string): T {
+function requireNamed<T>(among: ReadonlyMap<string, T>, name: string, what: string): T {
   const value = among.get(name)
   if (value !== undefined) return value
   const hint = didYouMean(name, [...among.keys()])

@@ -2,7 +2,7 @@ import type { Decision, Proposal } from '../review/index.ts'
 
 /** A script of a code agent that waits for a decision; nothing of it has run. */
 export interface CodeProposal extends Proposal {
-  /** The packages that the model names beside the script, as it wrote them. They are not installed yet. */
+  /** The packages that the model names in addition to the script, as it wrote them. They are not installed yet. */
   readonly libraries: readonly string[]
   /** True if the host ended while the script before this one ran: that script may have run, in whole or in part. */
   readonly afterUncertainRun: boolean

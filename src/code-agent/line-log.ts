@@ -16,7 +16,7 @@ export class LineLog {
 
   /** Logs what the executor does. */
   note(text: string): void {
-    this.#log(`[${this.#name}] ${visible(text)}`)
+    this.#log(`[${this.#name}] ${escapeControls(text)}`)
   }
 
   add(stream: 'stdout' | 'stderr', text: string): void {
@@ -38,12 +38,12 @@ export class LineLog {
   }
 
   #write(stream: string, line: string): void {
-    this.#log(`[${this.#name}][${this.#label}][${stream}] ${visible(line)}`)
+    this.#log(`[${this.#name}][${this.#label}][${stream}] ${escapeControls(line)}`)
   }
 }
 
 /** Replaces each control character, also those of direction, by its code: a text cannot control a terminal, nor change its order. */
-function visible(text: string): string {
+function escapeControls(text: string): string {
   return text.replace(/[^\P{Cc}\t\n]|\p{Bidi_Control}/gu, (one) => {
     const code = one.charCodeAt(0).toString(16)
     return code.length > 2 ? `\\u${code.padStart(4, '0')}` : `\\x${code.padStart(2, '0')}`

@@ -21,7 +21,7 @@ export function cutMessages(
   messages: readonly BaseMessage[],
 ): readonly BaseMessage[] {
   const ofAgent = messages.filter((message) => message.getType() !== 'human')
-  return beyond(ofAgent, ({ content }) => content).flatMap((message): BaseMessage[] => {
+  return findExcess(ofAgent, ({ content }) => content).flatMap((message): BaseMessage[] => {
     const id = { ...(message.id !== undefined && { id: message.id }) }
     if (AIMessage.isInstance(message)) return [new AIMessage({ content: truncateMiddle(message.text, SHORT), ...id })]
     if (!ToolMessage.isInstance(message)) return []
@@ -33,14 +33,14 @@ export function cutMessages(
 /** Returns the records, with the oldest scripts beyond the maximum cut in the middle. */
 export function cutRecords(records: readonly CodeAgentRecord[]): readonly CodeAgentRecord[] {
   const runs = records.filter((record) => record.type === 'run')
-  const tooOld = new Set<CodeAgentRecord>(beyond(runs, ({ script }) => script))
+  const tooOld = new Set<CodeAgentRecord>(findExcess(runs, ({ script }) => script))
   return records.map((record) =>
     record.type === 'run' && tooOld.has(record) ? { ...record, script: truncateMiddle(record.script, SHORT) } : record,
   )
 }
 
-/** Returns the items that do not fit into the maximum beside newer ones. The newest item is not counted; it and short ones always stay. */
-function beyond<T>(items: readonly T[], contentOf: (item: T) => unknown): readonly T[] {
+/** Returns the items that exceed the maximum when newer ones are counted first. The newest item is not counted; it and short ones always stay. */
+function findExcess<T>(items: readonly T[], contentOf: (item: T) => unknown): readonly T[] {
   let left = MAX_KEPT
   return items
     .slice(0, -1)

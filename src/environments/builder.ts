@@ -169,9 +169,9 @@ export class Builder {
       const key = contentKey(lock, plan.target)
       let made = await this.#lease(key)
       if (made === undefined) {
-        const use = this.#cache.lockUse(key) // beside the installation: a lock takes a process
+        const use = this.#cache.lockUse(key) // during the installation: a lock takes a process
         try {
-          const content = await this.#fill(plan, installation, lock, join(building, directory), onProgress)
+          const content = await this.#installInto(plan, installation, lock, join(building, directory), onProgress)
           const packages = Object.fromEntries(lock.packages.map(({ name, version }) => [name, version]))
           const created = new Date().toISOString()
           const record = { key, directory, target: plan.target, declaration, packages, created, ...content }
@@ -192,7 +192,7 @@ export class Builder {
   }
 
   /** Installs the packages of a lock into a new directory. */
-  async #fill(
+  async #installInto(
     plan: InstallPlan,
     installation: Installation,
     lock: Lock,

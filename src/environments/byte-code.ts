@@ -52,7 +52,7 @@ export async function sourcesWithoutByteCode(packages: string, target: PythonTar
 }
 
 /**
- * Puts byte code beside its source. Only paths that were asked for are written.
+ * Puts byte code into `__pycache__` next to its source. Only paths that were asked for are written.
  * @param bytes what {@link COMPILE_SCRIPT} wrote.
  */
 export async function addByteCode(

@@ -12,7 +12,7 @@ import { digestOf } from './lock-file.ts'
 import { Resolutions, type ResolvedRequest } from './resolutions.ts'
 import { isTarget, type PythonTarget } from './target.ts'
 
-/** The facts of an environment; stored beside its packages. */
+/** The facts of an environment; stored next to its packages. */
 export interface EnvironmentRecord {
   readonly key: string
   readonly target: PythonTarget
@@ -101,7 +101,7 @@ export class EnvironmentCache {
 
   /** The requests that led to an environment: one or several. */
   async declarationsOf(key: string): Promise<readonly Declaration[]> {
-    const asked = await this.#resolutions.leadingTo(key)
+    const asked = await this.#resolutions.requestsFor(key)
     if (asked.length > 0 || !KEY.test(key)) return asked
     const record = await this.#readRecord(key)
     return record === undefined ? [] : [record.declaration]

@@ -36,7 +36,7 @@ export interface EnvironmentOptions {
   readonly uv?: string
   /** The base address of the package index. Default: uv's own settings, else PyPI. */
   readonly index?: string
-  /** A directory of wheels that counts as an index beside the other one. */
+  /** A directory of wheels that is used as an index in addition to the other one. */
   readonly wheels?: string
   /**
    * The address of the directory with the packages that Pyodide itself distributes (numpy, pandas, …), such as

@@ -36,7 +36,7 @@ export class Resolutions {
   }
 
   /** The requests that led to an environment. */
-  async leadingTo(key: string): Promise<readonly Declaration[]> {
+  async requestsFor(key: string): Promise<readonly Declaration[]> {
     const all: Declaration[] = []
     for (const name of await namesIn(this.#directory)) {
       const found = await readJson<ResolvedRequest>(join(this.#directory, name))

@@ -37,7 +37,7 @@ const MAX_MEMORY = 2 * 1024 ** 3
 const MEMORY_OF_PROCESSOR = 16 * 1024 ** 2
 const WATCH_MS = 100
 
-/** A uv that was started and waits, so that the time of its sandbox passes beside other work. */
+/** A uv that was started and waits, so that its sandbox starts during other work. */
 export interface WaitingUv extends AsyncDisposable {
   /**
    * Lets it work; to be called once.

@@ -74,7 +74,7 @@ export class Conversation {
   #callBytes = 0
   /** Why the run could not begin. */
   #startError: SandglassError | undefined
-  /** The way of tool calls beside the channel, if the run has one. */
+  /** The socket for tool calls, if the run has one; else they use the channel. */
   readonly #socket: ToolSocket | undefined
   /** Stop the clock of the calls that wait for approval. */
   readonly #approvals = new Set<() => void>()
@@ -128,7 +128,7 @@ export class Conversation {
     const onAbort = (): void => this.#cancel()
     this.#run.signal?.addEventListener('abort', onAbort, { once: true })
     try {
-      return await this.#talk()
+      return await this.#converse()
     } catch (error) {
       if (this.#startError !== undefined) throw this.#startError
       if (error instanceof EndConversation) return error.end
@@ -151,13 +151,13 @@ export class Conversation {
     return this.#sender.executeBegun
   }
 
-  async #talk(): Promise<ConversationEnd> {
+  async #converse(): Promise<ConversationEnd> {
     // With a socket, the script starts when it is connected.
     if (this.#socket === undefined) await this.#deliverStart()
     this.#sender.start().then(
       () => {
         const now = performance.now()
-        this.#boost.after(this.#leftFrom(() => now, KILL_MS))
+        this.#boost.after(this.#remainingMsFrom(() => now, KILL_MS))
         this.#socket?.limitConnect((error) => this.#failStart(error))
       },
       (error: unknown) => {
@@ -180,12 +180,12 @@ export class Conversation {
   #atDeadline(afterMs: number, onEnd: () => void): Countdown {
     // The time in which files are sent is not the script's.
     return new Countdown(
-      this.#leftFrom(() => this.#sender.beginsAt, afterMs),
+      this.#remainingMsFrom(() => this.#sender.beginsAt, afterMs),
       onEnd,
     )
   }
 
-  #leftFrom(started: () => number, afterMs: number): () => number {
+  #remainingMsFrom(started: () => number, afterMs: number): () => number {
     const ms = Math.ceil(this.#run.timeoutSec * 1000) + afterMs
     return () => started() + ms + this.#toolClock.movedMs - performance.now()
   }

@@ -169,7 +169,7 @@ interface RunFacts {
 /** The content of a checkpoint of a session: everything, all but what `lacks` names, or nothing, for the reasons in `lacks`. */
 export type CheckpointState = Readonly<CheckpointOnWire>
 
-/** The end of a cell as its session sees it, beside the result of its run. Texts are redacted. */
+/** The end of a cell for its session; the result of its run is separate. Texts are redacted. */
 export interface CellEnd {
   /** The value of its last expression; null where it has none that is JSON. */
   readonly value: unknown

@@ -143,8 +143,8 @@ function openForWriting(path: string): Sqlite.DatabaseSync {
 }
 
 /**
- * A database without a write-ahead log is opened as immutable: this works in a read-only directory, and creates no file beside
- * the database.
+ * A database without a write-ahead log is opened as immutable: this works in a read-only directory, and creates no file next
+ * to the database.
  */
 function openForReading(path: string): Sqlite.DatabaseSync {
   const url = pathToFileURL(resolve(path))

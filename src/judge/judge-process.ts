@@ -10,7 +10,7 @@ export interface Question {
   readonly module: URL
   /** Makes the input of `answer`: texts and plain data. Called when its turn comes, so that few inputs wait in memory. */
   readonly input: () => unknown
-  /** The approximate memory of the input. The judge may use eight times as much, beside its own. */
+  /** The approximate memory of the input. The judge may use eight times as much, in addition to its own. */
   readonly inputBytes: number
   /** The maximum time for the answer, in milliseconds. */
   readonly deadlineMs: number

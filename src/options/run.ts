@@ -89,7 +89,7 @@ export interface Workspace extends WorkspaceActivities {
   /** The same as events while the script runs; the last one is the result. Leaving the loop cancels the run. */
   stream<T = unknown>(script: string, options?: WorkspaceRunOptions<T>): AsyncIterable<RunEvent<T>>
   /**
-   * Opens a session: cells that run one after the other in the same process, beside the scripts and programs of the workspace.
+   * Opens a session: cells that run one after the other in the same process. The scripts and programs of the workspace continue to run.
    * @throws SandglassError `activity_unavailable` where activities run one at a time, `sandbox_busy`, `workspace_closed`,
    * `workspace_lost`, `aborted`.
    */

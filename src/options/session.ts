@@ -52,7 +52,7 @@ export interface WorkspaceSessionOptions extends Pick<
   'tools' | 'toolLimits' | 'timeoutSec' | 'maxOutputBytes' | 'onError'
 > {
   /**
-   * `auto`, the default: a copy of the session's process waits beside each cell, so that a rollback has a state to go back to. `off`: no
+   * `auto`, the default: a copy of the session's process waits while each cell runs, so that a rollback has a state to return to. `off`: no
    * copy, which saves its time and memory; a cell that must be rolled back ends the session.
    */
   readonly checkpoints?: 'auto' | 'off'

@@ -60,7 +60,7 @@ export interface JobBase {
   readonly host: ScriptHost
   readonly llmCall: LLMCaller
   readonly tools: ToolSet | undefined
-  /** The packages that scripts find beside the standard library, as far as they are known. */
+  /** The packages that scripts find in addition to the standard library, as far as they are known. */
   readonly packages?: readonly NamedPackage[] | undefined
   /** True if the caller declared the packages: scripts may import them under any policy. */
   readonly areDeclared?: boolean | undefined

@@ -22,7 +22,7 @@ export class TaskFiles {
     this.add(files)
   }
 
-  /** Keeps them beside those of earlier scripts. */
+  /** Keeps them with those of earlier scripts. */
   add(files: readonly CollectedFile[]): void {
     for (const file of files) {
       // The newest is last.

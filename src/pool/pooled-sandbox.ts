@@ -221,7 +221,7 @@ export function chooseVictim(
 }
 
 /** True if the wanted sandbox is out under the same key, so that it is worth waiting for. */
-export function comesBack({ wanted, key }: Wish): boolean {
+export function isWorthWaitingFor({ wanted, key }: Wish): boolean {
   if (wanted === null || wanted.dead || wanted.key !== key) return false
   const { kind } = wanted.state
   return kind === 'leased' || kind === 'checking' || kind === 'recovering'

@@ -1,4 +1,4 @@
-import { chooseIdle, chooseRecovering, chooseVictim, comesBack, type PooledSandbox } from './pooled-sandbox.ts'
+import { chooseIdle, chooseRecovering, chooseVictim, isWorthWaitingFor, type PooledSandbox } from './pooled-sandbox.ts'
 import type { Counters } from './stats.ts'
 import type { Stock } from './stock.ts'
 import type { Waiter } from './waiter.ts'
@@ -85,7 +85,7 @@ export class Queue {
   }
 
   #turnOf(waiter: Waiter, round: Round): Turn {
-    if (comesBack(waiter)) {
+    if (isWorthWaitingFor(waiter)) {
       if (waiter.wanted?.state.kind === 'recovering') round.countedOn.add(waiter.wanted)
       return this.#pass(waiter, 'wait')
     }

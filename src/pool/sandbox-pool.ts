@@ -34,7 +34,7 @@ export class SandboxPool implements AsyncDisposable {
   readonly #defaultKey: string = `pool:${randomUUID()}`
   /** Names of specs that callers made up, the one used last at the end. */
   readonly #occasional: Set<string> = new Set()
-  /** Pools beside this one, which end with it. */
+  /** Pools for variants of a spec, which close with this one. */
   readonly #beside: SandboxPool[] = []
   readonly #parking: Parking = new Parking()
   #closing: Promise<void> | null = null

@@ -63,7 +63,7 @@ export interface Caps {
   readonly argParts: number
   /** Bytes of one answer to a tool call, as JSON. */
   readonly answerBytes: number
-  /** Bytes of a tool call's line beside its arguments. */
+  /** Bytes of a tool call's line without its arguments. */
   readonly callHeadBytes: number
   /** Bytes of answers that a script has not read. */
   readonly unreadAnswerBytes: number

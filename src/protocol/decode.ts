@@ -14,7 +14,7 @@ export type DecodedLine =
   | { readonly kind: 'unknown'; readonly reason: string }
 
 const schemas = new Map<string, (typeof harnessFrames)[keyof typeof harnessFrames]>(Object.entries(harnessFrames))
-/** Frames that carry values of a script. A tool call has fields beside its arguments. */
+/** Frames that carry values of a script. A tool call has fields in addition to its arguments. */
 const MAX_PARTS: Readonly<Record<string, number>> = {
   final_result: Number.POSITIVE_INFINITY,
   intermediate: Number.POSITIVE_INFINITY,

@@ -56,7 +56,7 @@ export interface SessionFrame {
   execution_id: string
   /** Lower limits than those of the sandbox; absent: those of the sandbox. */
   limits: { memory_bytes?: number | undefined; pids?: number | undefined }
-  /** Keep a copy beside each cell, for a rollback. */
+  /** Keep a copy while each cell runs, for a rollback. */
   checkpoints: boolean
   /** The memory limit of the sandbox, of which a copy may take a part; null: there is none. */
   memory_bytes: number | null

@@ -39,7 +39,7 @@ function withoutEntities(text: string): string {
 }
 
 /**
- * The units of a text, and those that it has where text beside it changes its escapes: after a character that makes its beginning
+ * The units of a text, and those that it has where adjacent text changes its escapes: after a character that makes its beginning
  * an escape (`C:\nabc`), and before text that completes an escape at its end (`…%4` and `1`).
  */
 function unitsInPlace(text: string): string[] {

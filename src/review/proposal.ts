@@ -4,7 +4,7 @@ import type { ToolEffect, ToolSet } from '../tools/index.ts'
 
 /** The abilities of a script that its check found. */
 export interface Findings {
-  /** The packages that it can import beside the standard library, with those that it names itself, as `name==version`. */
+  /** The packages that it can import in addition to the standard library, with those that it names itself, as `name==version`. */
   readonly dependencies: readonly string[]
   /**
    * The tools that its text names; all tools if it does something that the policy `strict` refuses, by which it may find others.
@@ -29,7 +29,7 @@ export interface Proposal extends Findings {
   readonly attempt: number
   /** The step of a task in INTERACTIVE mode, from 1; else null. */
   readonly step: number | null
-  /** The text of the model beside its script; empty if there is none. */
+  /** The text of the model around its script; empty if there is none. */
   readonly plan: string
   /** Byte for byte what runs if it is accepted. */
   readonly script: string

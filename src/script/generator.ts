@@ -28,7 +28,7 @@ export interface ScriptGeneratorOptions {
   readonly maxHistoryChars?: number | undefined
   /** Modules that scripts may import, if imports are restricted. */
   readonly modules?: readonly string[] | undefined
-  /** Packages beside the standard library. */
+  /** Packages in addition to the standard library. */
   readonly packages?: readonly NamedPackage[] | undefined
   /** A sentence that says which packages scripts may name themselves. */
   readonly scriptPackages?: string | undefined

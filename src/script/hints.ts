@@ -64,7 +64,7 @@ const KEYS_AND_FIELDS: readonly Rule[] = [
   {
     pattern: /^KeyError: (['"])(.*)\1$/,
     hint: ([, , key = ''], fields) =>
-      `the dict has no key ${JSON.stringify(key)}.${closest(key, fields)} Read the fields in the description of the function, use d.get(${JSON.stringify(key)}) if the key may be missing, or call emit_log(str(list(d))) to see the keys.`,
+      `the dict has no key ${JSON.stringify(key)}.${findClosest(key, fields)} Read the fields in the description of the function, use d.get(${JSON.stringify(key)}) if the key may be missing, or call emit_log(str(list(d))) to see the keys.`,
   },
   {
     pattern: /^KeyError: (?!-?\d+$)(?!['"])(.*)$/,
@@ -73,7 +73,7 @@ const KEYS_AND_FIELDS: readonly Rule[] = [
   {
     pattern: /^AttributeError: the object has no field '(\w+)'/,
     hint: ([, name = ''], fields) =>
-      `the result of the function has no field ${name}.${closest(name, fields)} Use one of the fields that the error lists.`,
+      `the result of the function has no field ${name}.${findClosest(name, fields)} Use one of the fields that the error lists.`,
   },
   {
     pattern: /^AttributeError: 'NoneType' object has no attribute '(\w+)'/,
@@ -82,7 +82,7 @@ const KEYS_AND_FIELDS: readonly Rule[] = [
   },
   {
     pattern: /^AttributeError: '(?:dict|Record)' object has no attribute '(\w+)'/,
-    hint: ([, name = ''], fields) => `read a dict by key: d["${name}"], not d.${name}.${closest(name, fields)}`,
+    hint: ([, name = ''], fields) => `read a dict by key: d["${name}"], not d.${name}.${findClosest(name, fields)}`,
   },
   {
     pattern: /^AttributeError: '(list|tuple)' object has no attribute '(items|keys|values|get)'/,
@@ -366,7 +366,7 @@ export const HINT_RULES: readonly Rule[] = [
   ...RESULTS,
 ]
 
-function closest(key: string, fields: readonly string[]): string {
+function findClosest(key: string, fields: readonly string[]): string {
   const near = nearest(key, fields)
   if (near !== undefined && near !== key) return ` Did you mean ${JSON.stringify(near)}?`
   if (fields.length === 0 || fields.includes(key)) return ''

@@ -226,7 +226,7 @@ type Beginning = Extract<Question, { type: 'session' | 'session_branch' }>
 
 /** Options of {@link HeldSession.open}. */
 export interface HeldSessionOptions {
-  /** True for a copy beside each cell. */
+  /** True if a copy is kept while each cell runs. */
   readonly checkpoints: boolean
   /** Set where the engine has cells alone. */
   readonly noCheckpoints?: MakeRefusal | undefined

@@ -118,9 +118,9 @@ export class DurableFiles {
   async isStore(): Promise<boolean> {
     if (this.#isStore) return true
     const path = join(this.root, FORMAT_FILE)
-    const found = await missingAs('', () => readFile(path, 'utf8'))
+    const found = await readIfPresent('', () => readFile(path, 'utf8'))
     if (found !== FORMAT) {
-      const names = await missingAs([], () => readdir(this.root))
+      const names = await readIfPresent([], () => readdir(this.root))
       if (found === '' && names.every((name) => name.startsWith(`${FORMAT_FILE}-`))) return false
       // Another process may have made the store meanwhile.
       if ((await readFile(path, 'utf8').catch(() => '')) !== FORMAT) throw noStore(this.root)
@@ -159,7 +159,7 @@ function noStore(directory: string): SandglassError {
   )
 }
 
-async function missingAs<T>(otherwise: T, read: () => Promise<T>): Promise<T> {
+async function readIfPresent<T>(otherwise: T, read: () => Promise<T>): Promise<T> {
   try {
     return await read()
   } catch (error) {

@@ -4,8 +4,8 @@ import type { Worker } from 'node:worker_threads'
 const START_MS = 10_000
 
 /**
- * The module of this name beside another one, in the sources and in the built package. Beside a bundle there is none, so a thread is
- * not found; the address of the bundle itself would run the program of the user.
+ * The module of this name in the directory of another one, in the sources and in the built package. A bundle has no such module, so a
+ * thread is not found; the address of the bundle itself would run the program of the user.
  */
 export function siblingModule(url: string, name: string): URL {
   const [file = ''] = url.split(/[?#]/)

@@ -42,7 +42,7 @@ export async function traceSpan<T>(
   attributes: SpanAttributes,
   act: (attributes: SpanAttributes) => Promise<T>,
 ): Promise<T> {
-  const span = heard(name, attributes)
+  const span = subscribedChannelOf(name, attributes)
   if (span === undefined) return act(attributes)
   const results: T[] = []
   // The result is not published: it may be the output of a program.
@@ -52,7 +52,7 @@ export async function traceSpan<T>(
 
 /** Begins a span that ends with a call of the result. Its failure is the argument of that call; later calls change nothing. */
 export function beginSpan(name: SpanName, attributes: SpanAttributes): (failure?: unknown) => void {
-  const span = heard(name, attributes)
+  const span = subscribedChannelOf(name, attributes)
   if (span === undefined) return () => undefined
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   span.tracePromise(() => promise, attributes).catch(() => undefined)
@@ -65,7 +65,10 @@ export function withoutSpans<T>(act: () => Promise<T>): Promise<T> {
 }
 
 /** The channel of a span, if there is a subscriber. */
-function heard(name: SpanName, attributes: SpanAttributes): TracingChannel<SpanAttributes, SpanAttributes> | undefined {
+function subscribedChannelOf(
+  name: SpanName,
+  attributes: SpanAttributes,
+): TracingChannel<SpanAttributes, SpanAttributes> | undefined {
   const span = tracingChannel<SpanAttributes, SpanAttributes>(`sandglass:${name}`)
   // The end of a workspace is no part of anything, also if its idle timer was set in one.
   const isSilent = name !== 'workspace.cleanup' && silent.getStore() === true

@@ -25,19 +25,19 @@ export type ShownFile = FileNote &
     | { readonly kind: 'image' | 'binary'; readonly data: string }
   )
 
-/** Tells files that are news to the model from those that it knows, where files stay. */
+/** Distinguishes files that are new to the model from those that it has seen, where files stay. */
 export class FileNews {
   /** Digests by path, of the last answer that came of a run with files. */
-  #told: ReadonlyMap<string, string> = new Map()
+  #shown: ReadonlyMap<string, string> = new Map()
 
-  /** Those that are new or changed since the last answer. */
-  among(files: readonly LeftFile[]): readonly LeftFile[] {
-    return files.filter(({ path, sha256 }) => this.#told.get(path) !== sha256)
+  /** Returns the files that are new or changed since the last answer. */
+  selectNew(files: readonly LeftFile[]): readonly LeftFile[] {
+    return files.filter(({ path, sha256 }) => this.#shown.get(path) !== sha256)
   }
 
-  /** The model knows all of these. A run that collected none, like a rejected one, says nothing about what is there. */
-  told(files: readonly LeftFile[]): void {
-    if (files.length > 0) this.#told = new Map(files.map(({ path, sha256 }) => [path, sha256]))
+  /** Notes the files that the model has seen. A run that collected none, like a rejected one, says nothing about the files that exist. */
+  noteShown(files: readonly LeftFile[]): void {
+    if (files.length > 0) this.#shown = new Map(files.map(({ path, sha256 }) => [path, sha256]))
   }
 }
 

@@ -229,11 +229,11 @@ function withoutOneOf({ oneOf, ...rest }: JsonSchemaObject): JsonSchemaObject {
   return { ...rest, allOf: [...schemaList(rest['allOf']), { anyOf: oneOf }] }
 }
 
-/** Joins the target of a `$ref` with the keywords beside the `$ref`. */
-function joinReference(beside: JsonSchemaObject, found: JsonSchema): JsonSchema {
-  const keywords = Object.keys(beside)
+/** Joins the target of a `$ref` with the keywords next to the `$ref`. */
+function joinReference(siblings: JsonSchemaObject, found: JsonSchema): JsonSchema {
+  const keywords = Object.keys(siblings)
   if (keywords.length === 0 || found === false) return found
-  if (found === true) return beside
-  if (keywords.every((keyword) => ANNOTATIONS.has(keyword))) return { ...found, ...beside }
-  return { ...beside, allOf: [...schemaList(beside['allOf']), found] }
+  if (found === true) return siblings
+  if (keywords.every((keyword) => ANNOTATIONS.has(keyword))) return { ...found, ...siblings }
+  return { ...siblings, allOf: [...schemaList(siblings['allOf']), found] }
 }

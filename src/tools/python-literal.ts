@@ -23,7 +23,7 @@ export function literalType(values: readonly unknown[]): string | undefined {
   return text.length > MAX_LITERAL_CHARS ? undefined : text
 }
 
-/** True for a value that Python allows in `Literal[…]`. `None` is written beside it. */
+/** True for a value that Python allows in `Literal[…]`. `None` is written in addition. */
 export function fitsLiteral(value: unknown): boolean {
   return typeof value === 'string' || typeof value === 'boolean' || Number.isSafeInteger(value)
 }

@@ -52,7 +52,7 @@ export class PythonTypes {
     const { $ref } = schema
     if (typeof $ref === 'string') {
       const target = resolveReference(this.#root, $ref)
-      return target === undefined ? ['Any'] : this.#members(target, { ...below(place), reference: $ref })
+      return target === undefined ? ['Any'] : this.#members(target, { ...nestedPlace(place), reference: $ref })
     }
     if ('const' in schema) return literals([schema['const']])
     if (Array.isArray(schema['enum'])) return literals(schema['enum'])
@@ -73,7 +73,7 @@ export class PythonTypes {
     if (hasType(schema) && !branches.every((branch) => isSchemaObject(branch) && hasType(branch))) return undefined
     const many = branches.filter((branch) => this.#shapeOf(branch) !== undefined).length > 1
     return branches.flatMap((branch, index) =>
-      this.#members(branch, many ? below(place, String(index + 1)) : { ...place, depth: place.depth + 1 }),
+      this.#members(branch, many ? nestedPlace(place, String(index + 1)) : { ...place, depth: place.depth + 1 }),
     )
   }
 
@@ -82,7 +82,7 @@ export class PythonTypes {
     if (all.length > 0 && schema['type'] === undefined) {
       const shape = this.#shapeOf(schema)
       if (shape !== undefined && shape.properties.size > 0) return [this.#object(schema, place)]
-      const members = all.map((part) => this.#members(part, below(place)))
+      const members = all.map((part) => this.#members(part, nestedPlace(place)))
       return members.find((found) => !found.includes('Any')) ?? ['Any']
     }
     return typesOf(schema).map((type) => {
@@ -100,7 +100,7 @@ export class PythonTypes {
     const { items } = schema
     const first = schemaList(schema['prefixItems'] ?? items)
     const rest = Array.isArray(items) ? schema['additionalItems'] : items
-    const member = (item: JsonSchema, name: string): string[] => this.#members(item, below(place, name))
+    const member = (item: JsonSchema, name: string): string[] => this.#members(item, nestedPlace(place, name))
     if (first.length === 0) return rest === undefined ? 'list[Any]' : `list[${union(member(asSchema(rest), 'Item'))}]`
     const parts = first.map((item, index) => member(item, String(index + 1)))
     const closed = rest === false || rest === undefined || schema['maxItems'] === first.length
@@ -113,7 +113,7 @@ export class PythonTypes {
     if (shape === undefined || shape.properties.size === 0) {
       const named = schemaMap(schema['patternProperties']).map(([, value]) => value)
       const others = isSchemaObject(schema['additionalProperties']) ? [schema['additionalProperties']] : []
-      const values = [...named, ...others].flatMap((value) => this.#members(value, below(place, 'Value')))
+      const values = [...named, ...others].flatMap((value) => this.#members(value, nestedPlace(place, 'Value')))
       return `dict[str, ${values.length === 0 ? 'Any' : union(values)}]`
     }
     if (this.#classes.list.length + this.#unfinished.size >= MAX_CLASSES) return 'dict[str, Any]'
@@ -129,7 +129,7 @@ export class PythonTypes {
 
   #fields({ properties, required }: ObjectShape, place: Place): PythonField[] {
     return [...properties].map(([key, schema]) => {
-      const found = union(this.#members(schema, below(place, key)))
+      const found = union(this.#members(schema, nestedPlace(place, key)))
       // The name of a class that is not yet defined must be quoted.
       const type = this.#namesUnfinished(found) ? pythonLiteral(found, '"') : found
       return { key, type: required.has(key) ? type : `NotRequired[${type}]`, note: noteOf(schema) }
@@ -152,7 +152,7 @@ interface Place {
   readonly reference: string | undefined
 }
 
-function below(place: Place, name?: string): Place {
+function nestedPlace(place: Place, name?: string): Place {
   const path = name === undefined ? place.path : [...place.path, name]
   return { path, depth: place.depth + 1, reference: undefined }
 }

@@ -127,13 +127,13 @@ export function runPythonTool(
   const maxBytes = options.maxAnswerFileBytes ?? ANSWER_FILE_BYTES
   const description = describe(set, options)
   const inputSchema = z.object({ script: z.string().describe('Python source of the whole script') })
-  // Content of files is kept beside the answers, not in them: frameworks store answers as JSON. An answer that was read back from
+  // Content of files is kept apart from the answers: frameworks store answers as JSON. An answer that was read back from
   // such a store has no content any more.
   const shown = new WeakMap<RunPythonAnswer, readonly ShownFile[]>()
   const news = options.lasts === undefined || options.lasts === 'nothing' ? undefined : new FileNews()
   const answerTo = async (script: string, signal: AbortSignal | undefined): Promise<RunPythonAnswer> => {
     const ran = await run(script, signal)
-    const files = news?.among(ran.files) ?? ran.files
+    const files = news?.selectNew(ran.files) ?? ran.files
     if (files.length > 0) await options.onFiles?.(files)
     const notes = await notesOf(files)
     const shownValues = displayNotes(ran.displays, maxChars)
@@ -142,7 +142,7 @@ export function runPythonTool(
     const answer = answerOf(ran, notes, shownValues.notes, { max: maxChars, isCell })
     const all = [...shownValues.pictures.slice(0, pictureNotes.length), ...files]
     shown.set(answer, fitFiles(all, [...pictureNotes, ...notes], { maxBytes, maxChars }))
-    news?.told(ran.files)
+    news?.noteShown(ran.files)
     return answer
   }
   return {

@@ -18,7 +18,7 @@ const PART_BYTES = 1024 * 1024
 const MAX_SCHEMA_CHARS = 64 * 1024
 /** Keywords that judge nothing, and `type`. */
 const COMMON = ['$schema', '$defs', 'definitions', 'title', 'description', 'default', 'examples', 'type']
-/** Keywords of an object that judge nothing inside of its properties, beside their own schemas. */
+/** Keywords of an object that check nothing inside its properties, except the schemas of the properties. */
 const OF_OBJECT = new Set([
   ...COMMON,
   'properties',

@@ -17,7 +17,7 @@ const MOST_FILES = 100_000
 const BINARY = 'application/octet-stream'
 
 /**
- * The regular files that globs match, by path, each once, also if it has a link beside it.
+ * The regular files that globs match, by path, each once, even if a link names it as well.
  * @param maxFiles stops behind one file more, which shows that there are more.
  */
 export async function findFiles(

@@ -37,7 +37,7 @@ export interface Capabilities {
   readonly maxDiskBytes: number | undefined
   /** True if programs can be run; else scripts and files alone. */
   readonly programs: boolean
-  /** True if programs can run beside each other, and in a terminal. */
+  /** True if several programs can run at once, and in a terminal. */
   readonly interactive: boolean
   /** The parts of {@link ResourceLimits} that are enforced. Others are refused. */
   readonly limits: readonly ('cpuPercent' | 'memoryMB' | 'maxPIDs')[]

@@ -115,9 +115,9 @@ export class InputStager {
 
   /** The real path of a file of the host, if the embedder allowed it. */
   async #resolveAllowed(path: string): Promise<string> {
-    const source = await real(path)
+    const source = await resolveRealPath(path)
     for (const directory of this.#hostDirectories) {
-      const below = relative(await real(directory), source)
+      const below = relative(await resolveRealPath(directory), source)
       if (below === '' || (below !== '..' && !below.startsWith(`..${sep}`) && !isAbsolute(below))) return source
     }
     const allowed = this.#hostDirectories.map((directory) => formatPath(directory)).join(', ') || 'none'
@@ -139,7 +139,7 @@ function checkPath(to: string): string {
   throw invalid('to', `${formatValue(to)} is not a path in the workspace: ${problem}`)
 }
 
-async function real(path: string): Promise<string> {
+async function resolveRealPath(path: string): Promise<string> {
   try {
     return await realpath(path)
   } catch (error) {

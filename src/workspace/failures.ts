@@ -58,7 +58,7 @@ export function idleError(idleTimeoutSec: number): SandglassError {
 
 const SEVERAL = 'The engine local, and docker without gVisor, run several activities at once'
 
-/** The error for an activity beside another one, where a script or a program must be alone. */
+/** The error for an activity that begins while another one runs, where a script or a program must be alone. */
 export function notAloneError(engine: string): SandglassError {
   return new SandglassError(
     'sandbox_busy',
@@ -67,7 +67,7 @@ export function notAloneError(engine: string): SandglassError {
   )
 }
 
-/** The error for an activity that needs others beside it, where a script or a program must be alone. */
+/** The error for an activity that needs others at the same time, where a script or a program must be alone. */
 export function unavailableError(engine: string, what: string, instead: string): SandglassError {
   return new SandglassError(
     'activity_unavailable',

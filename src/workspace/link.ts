@@ -162,8 +162,8 @@ export class Link implements ActivityOwner {
   }
 
   /**
-   * True if an activity cannot be beside those that are under way. Files can be used beside a session that rests; a script or a program
-   * can only where no process of the session lives on.
+   * True if an activity cannot run together with those that are under way. Files can be used while a session is idle. A script or a
+   * program can run only where no process of the session lives on.
    */
   isTaken(hasProcesses: boolean, ofSession: boolean): boolean {
     if (!this.isSerial) return false

@@ -88,7 +88,7 @@ export class PersistedFiles {
     if (tree !== null) {
       const target = await this.#trees.load(tree, signal)
       await restoreEntries(this.#link, this.#trees, [...target.values()], signal)
-      this.#present = heldAfter(await listStorable(this.#link, this.#maxBytes, signal), target)
+      this.#present = findUnchanged(await listStorable(this.#link, this.#maxBytes, signal), target)
       this.#syncedAt = new Date(tree.at)
     }
     this.#isOpen = true
@@ -201,7 +201,7 @@ export class PersistedFiles {
 
   #tick(): void {
     const isRunning = this.#link.running.length > 0
-    // Files cannot be read beside an activity that must be alone.
+    // Files cannot be read while an activity runs that must be alone.
     if (this.#link.isTaken(false, false)) return
     if (isRunning || this.#isDirty) this.noteChange()
   }
@@ -313,7 +313,7 @@ export class PersistedFiles {
 }
 
 /** The entries after a restore that are as the restore made them. */
-function heldAfter({ entries }: StorableEntries, target: ReadonlyMap<string, EntryState>): Map<string, Held> {
+function findUnchanged({ entries }: StorableEntries, target: ReadonlyMap<string, EntryState>): Map<string, Held> {
   const held = new Map<string, Held>()
   for (const { path, kind, size, mode, version } of entries) {
     const state = target.get(path)

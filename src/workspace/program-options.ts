@@ -107,7 +107,7 @@ const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
 
 /**
  * Checks everything before anything is sent.
- * @param own the options of the method beside those of every program.
+ * @param own the options of the method in addition to those of every program.
  * @throws SandglassError `invalid_request` naming the field; TypeError for an option that does not exist.
  */
 export function checkProgram(

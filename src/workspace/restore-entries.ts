@@ -66,14 +66,14 @@ async function* contentsOf(
 }
 
 async function contentOf(trees: StoredTrees, file: FileState, signal: AbortSignal): Promise<Pieces> {
-  if (file.size > MAX_SMALL_BYTES) return lazily(trees, file, signal)
+  if (file.size > MAX_SMALL_BYTES) return readLazily(trees, file, signal)
   const pieces: Uint8Array[] = []
   for await (const piece of await trees.open(file, signal)) pieces.push(piece)
   return pieces
 }
 
 /** A large file is opened when its turn comes. */
-async function* lazily(
+async function* readLazily(
   trees: StoredTrees,
   file: FileState,
   signal: AbortSignal,

@@ -69,7 +69,7 @@ export class TargetDirectory {
       const found = await looked
       if (found !== 'directory') return found === 'nothing' ? 'nothing' : 'other'
     }
-    const found = await lstat(join(this.#root, path)).catch(unlessMissing)
+    const found = await lstat(join(this.#root, path)).catch(ignoreMissing)
     if (found === undefined) return 'nothing'
     if (found.isDirectory()) return 'directory'
     return found.isFile() ? 'file' : 'other'
@@ -96,7 +96,7 @@ function isThere(path: string): boolean {
   }
 }
 
-function unlessMissing(error: unknown): undefined {
+function ignoreMissing(error: unknown): undefined {
   if (errnoOf(error) === 'ENOENT') return undefined
   throw error
 }

@@ -59,7 +59,7 @@ export function requirePrivateDaemon({ gvisor = false }: { readonly gvisor?: boo
   readonly skip: boolean
 } {
   const name = gvisor ? 'gvisor' : 'docker'
-  const reason = obstacle(gvisor)
+  const reason = findObstacle(gvisor)
   if (reason === undefined) return { skip: false }
   skipFor(name, `no private daemon can be started: ${reason}`)
   return { skip: true }
@@ -224,7 +224,7 @@ class Daemon implements PrivateDaemon {
 }
 
 /** The reason why no daemon can be started here; undefined if one can. */
-function obstacle(gvisor: boolean): string | undefined {
+function findObstacle(gvisor: boolean): string | undefined {
   if (process.getuid?.() !== 0) return 'it needs root'
   const programs = ['dockerd', 'setpriv', ...(gvisor ? ['runsc'] : [])]
   const missing = programs.filter((name) => spawnSync('which', [name]).status !== 0)

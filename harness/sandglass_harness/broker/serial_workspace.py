@@ -41,7 +41,7 @@ class SerialWorkspace(Workspace):
         return False
 
     def _is_taken(self, activity):
-        """True if an activity cannot run beside those that are under way. A session runs beside its cells and beside operations on files."""
+        """True if an activity cannot run together with those that are under way. A session can run with its cells and operations on files."""
         if activity.needs_process:
             return bool(self._activities)
         others = [other for other in self._activities.values() if not isinstance(other, SessionActivity)]

@@ -5,7 +5,7 @@ from .session_copies import NO_CHECKPOINT, UNKNOWN
 
 
 class BranchActivity(SessionActivity):
-    """A session that begins with the state of another one, or of a checkpoint of it, and goes on beside it."""
+    """A session that begins with the state of another one, or of a checkpoint of it, and runs independently of it."""
 
     needs_process = False
 

@@ -1,4 +1,4 @@
-"""The shape of requests in workspace mode, beside those that every broker serves."""
+"""The shape of requests in workspace mode, in addition to those that every broker serves."""
 
 import signal
 

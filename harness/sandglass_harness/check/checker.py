@@ -21,7 +21,7 @@ def check(source, *, mode, policy, names, allow_modules, tools, files=False, pre
     """Returns the violations of a script, by line then column.
 
     `mode` is "plan" or "interactive", `policy` "standard", "strict", or "off", which finds nothing. `names` are inputs and
-    functions of the tools directory, `allow_modules` modules that exist and that strict admits beside its own, `tools` the
+    functions of the tools directory, `allow_modules` modules that exist and that strict admits in addition to its own, `tools` the
     host tools as on the wire. With `files`, strict admits `open` and the modules for files. `preamble` and `postamble` are
     wrapper code of the caller: it is not checked, but names that the preamble binds are known, and the script need not emit a
     result if the wrapper code does. Never raises. A script that cannot be checked has the one violation `checker_failed`; for

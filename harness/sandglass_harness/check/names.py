@@ -10,7 +10,7 @@ from .report import MAX_VIOLATIONS, shorten
 from .scope import ANYTHING
 from .tools import format_call
 
-# Globals of a script that the runtime adds, beside builtins, helpers and tools.
+# Globals of a script that the runtime adds, in addition to builtins, helpers and tools.
 MODULE_NAMES = frozenset({"__name__", "__builtins__", "__doc__", "__package__", "__loader__", "__spec__"})
 _OF_SITE = {"copyright", "credits", "help", "license", "_"}  # only where Python starts with `site`
 BUILTINS = (frozenset(dir(builtins)) - _OF_SITE) | {"exit", "quit"}
@@ -60,7 +60,7 @@ _USUAL_ALIASES = {"np": "numpy", "pd": "pandas", "plt": "matplotlib.pyplot", "dt
 
 
 def check_names(walk, known, report):
-    """Checks all names. `known` has the names beside the script's own."""
+    """Checks all names. `known` has the names that the script does not bind itself."""
     reported = set()
     for node, scope, foreseen in sorted(walk.names, key=lambda use: (use[0].lineno, use[0].col_offset)):
         name = node.id

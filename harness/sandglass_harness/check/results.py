@@ -150,14 +150,14 @@ class _Results:
 
     def _check_operator(self, node, parent, typed, scope):
         other = parent.right if parent.left is node else parent.left
-        beside = self._types.of(other, scope)
-        if beside is None:
+        other_typed = self._types.of(other, scope)
+        if other_typed is None:
             return
-        left, right = (typed, beside) if parent.left is node else (beside, typed)
+        left, right = (typed, other_typed) if parent.left is node else (other_typed, typed)
         if any(_accepts(parent.op.__class__, a, b) for a in left.types for b in right.types):
             return
         shown = _source(node)
-        if "string" in beside.types and typed.types <= _NUMERIC:
+        if "string" in other_typed.types and typed.types <= _NUMERIC:
             hint = f"write str({shown}), or an f-string with {{{shown}}} in it."
         elif typed.types == {"object"}:
             hint = f"take a field: {_list_fields(typed)}."
@@ -180,16 +180,16 @@ class _Results:
             if other is node and not typed.types & _ITERABLE:
                 self._report_use(node, typed, "in which nothing can be looked up", f"compare with == {_source(node)}.")
             return
-        beside = self._types.of(parent.left if other is node else other, scope)
-        if op not in _ORDER or beside is None:
+        other_typed = self._types.of(parent.left if other is node else other, scope)
+        if op not in _ORDER or other_typed is None:
             return
-        if any(_can_compare(a, b) for a in typed.types for b in beside.types):
+        if any(_can_compare(a, b) for a in typed.types for b in other_typed.types):
             return
         shown = _source(node)
         hint = f"compare len({shown})." if typed.types == {"array"} else f"compare a field: {_list_fields(typed)}."
         if not typed.types & {"array", "object"}:
             hint = "convert one of the two first, as in float(text)."
-        self._report_use(node, typed, f"not comparable with {beside.describe()}", hint)
+        self._report_use(node, typed, f"not comparable with {other_typed.describe()}", hint)
 
     def _check_format(self, node, parent, typed):
         spec = parent.format_spec

@@ -1,4 +1,4 @@
-"""Finds the packages that are installed beside this interpreter, which starts without `site`."""
+"""Finds the packages that are installed for this interpreter, which starts without `site`."""
 
 import os
 import site

@@ -1,4 +1,4 @@
-"""The process that runs the cells of a session, and its copies, which wait beside it.
+"""The process that runs the cells of a session, and its copies, which wait meanwhile.
 
 A head, a checkpoint and a branch are the same thing: a process that waits for the broker's commands on a socket of its own.
 The broker believes nothing that comes from here: the script of a cell can change every line of this module.

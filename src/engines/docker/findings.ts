@@ -33,9 +33,9 @@ const ORDER: readonly EnforcedLimit[] = ['memory', 'pids', 'cpu', 'disk', 'outpu
 /** The limits that are in force, that kernel or daemon show. */
 export function enforcedLimits(limits: SandboxLimits, { checks, overhead, hasQuota }: Findings): EnforcedLimit[] {
   const held: Record<EnforcedLimit, boolean> = {
-    memory: isAbout(checks['memory_limit'], limits.memoryBytes + overhead.memoryBytes, PAGE_BYTES),
+    memory: isNear(checks['memory_limit'], limits.memoryBytes + overhead.memoryBytes, PAGE_BYTES),
     pids: checks['pids_limit'] === limits.pids,
-    cpu: isAbout(checks['cpu_limit'], limits.cpus, CPU_STEP) || (checks['cpu_limit'] === null && hasQuota),
+    cpu: isNear(checks['cpu_limit'], limits.cpus, CPU_STEP) || (checks['cpu_limit'] === null && hasQuota),
     disk: true,
     output: true,
     wall: true,
@@ -63,6 +63,6 @@ const PAGE_BYTES = 65_536
 /** Kernels round a quota to microseconds in a period of a tenth of a second. */
 const CPU_STEP = 0.000_02
 
-function isAbout(seen: unknown, wanted: number, step: number): boolean {
+function isNear(seen: unknown, wanted: number, step: number): boolean {
   return typeof seen === 'number' && Math.abs(seen - wanted) < step
 }

@@ -67,7 +67,7 @@ export function asDaemonSees(path: string, map: Readonly<Record<string, string>>
   const longest = prefixOf(path, map)
   if (longest === undefined) return path
   const rest = path.slice(longest.bare === sep ? 0 : longest.bare.length)
-  return `${bareOf(map[longest.prefix] ?? '')}${rest}`.replace(/^\/\//, '/') || '/'
+  return `${withoutTrailingSlash(map[longest.prefix] ?? '')}${rest}`.replace(/^\/\//, '/') || '/'
 }
 
 async function checkMount({ source, target }: HostResource, rules: MountRules): Promise<HostResource> {
@@ -129,11 +129,11 @@ function prefixOf(
   path: string,
   map: Readonly<Record<string, string>>,
 ): { readonly prefix: string; readonly bare: string } | undefined {
-  const prefixes = Object.keys(map).map((prefix) => ({ prefix, bare: bareOf(prefix) }))
+  const prefixes = Object.keys(map).map((prefix) => ({ prefix, bare: withoutTrailingSlash(prefix) }))
   return prefixes.filter(({ bare }) => isWithin(path, bare)).toSorted((a, b) => b.bare.length - a.bare.length)[0]
 }
 
-function bareOf(path: string): string {
+function withoutTrailingSlash(path: string): string {
   return path.length > 1 ? path.replace(/\/+$/, '') || '/' : path
 }
 

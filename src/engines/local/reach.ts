@@ -3,11 +3,11 @@ import { dirname } from 'node:path'
 
 /** True if a uid without groups on the host can read a path, or enter it if it is a directory. */
 export function canReach(path: string, uid: number): boolean {
-  return obstacle(path, uid) === undefined
+  return findObstacle(path, uid) === undefined
 }
 
 /** Returns the outermost directory on the way to a path that excludes a uid, else the path if it cannot be read. */
-export function obstacle(path: string, uid: number): string | undefined {
+export function findObstacle(path: string, uid: number): string | undefined {
   if (uid === process.getuid?.()) return canRead(path) ? undefined : path
   try {
     const real = realpathSync(path)

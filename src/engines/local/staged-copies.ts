@@ -104,7 +104,7 @@ async function copyInside(root: string, target: string, uid: number): Promise<vo
   const links: [path: string, to: string][] = []
   await cp(root, target, {
     recursive: true,
-    preserveTimestamps: true, // byte code is stale beside a source of another time
+    preserveTimestamps: true, // byte code is stale if its source has another time
     filter: async (from, to) => {
       const found = await lstat(from)
       if (!found.isSymbolicLink())

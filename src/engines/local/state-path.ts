@@ -4,7 +4,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { errnoOf, messageOf, SandglassError, shortageError } from '../../errors/index.ts'
 import { makeDirectory } from '../../support/index.ts'
-import { obstacle } from './reach.ts'
+import { findObstacle } from './reach.ts'
 
 /** The ways to name a state directory, for messages. */
 const NAMED_BY = 'option stateDir, variable SANDGLASS_STATE_DIR'
@@ -38,7 +38,7 @@ export function prepareStatePath(state: string, names: readonly string[], uid: n
 
 /** @throws SandglassError `state_dir_unusable` when a sandbox with this uid cannot enter a directory. */
 export function assertEnterable(state: string, path: string, uid: number): void {
-  const closed = obstacle(path, uid)
+  const closed = findObstacle(path, uid)
   if (closed === undefined) return
   const remedy = `chmod o+x it, or name a state directory elsewhere (${NAMED_BY})`
   throw unusableState(state, `a sandbox with uid ${uid} cannot enter ${closed}: ${remedy}`)

@@ -112,11 +112,11 @@ export class Broker {
         : `the host sent an invalid request: ${messageOf(error)}`
       this.#fail('harness', message)
     }
-    return this.#intakeTaken()
+    return this.#awaitIntake()
   }
 
   /** The host sends no more of a file while much of it waits for the instance. */
-  async #intakeTaken(): Promise<void> {
+  async #awaitIntake(): Promise<void> {
     const guest = this.#current === undefined ? this.#instances.spare?.guest : undefined
     if (guest !== undefined && guest.unsentBytes > CAPS.highWaterBytes) await guest.awaitTaken()
   }

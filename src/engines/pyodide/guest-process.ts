@@ -84,7 +84,7 @@ export function startGuest(
     get unsentBytes() {
       return input.writableLength
     },
-    awaitTaken: () => takenOf(input),
+    awaitTaken: () => awaitDrain(input),
     interrupt(turn, noted) {
       onNoted = noted
       const number = Buffer.alloc(4)
@@ -153,7 +153,7 @@ function decodeBubblewrapEnd(code: number | null, signal: string | null): Proces
   return name === undefined ? { code, signal } : { code: null, signal: name }
 }
 
-function takenOf(input: Writable): Promise<void> {
+function awaitDrain(input: Writable): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   if (!input.writableNeedDrain || input.destroyed) return Promise.resolve()
   const settle = (): void => {

@@ -9,7 +9,7 @@ import { ANSWER_HEAD, bodyOf, COLLECT_TIMEOUT_MS, runMessageOf, type Request, ma
 import type { Spare } from './spare.ts'
 
 const NO_BYTES: Uint8Array = new Uint8Array()
-/** Time for the files of a workspace to come back, beside that of collected files. */
+/** Time for the files of a workspace to come back, in addition to that of collected files. */
 const KEEP_MS = 30_000
 /** Time for them after a cancellation. */
 const CANCELLED_KEEP_MS = 500

@@ -41,7 +41,7 @@ export class Outbox implements RunOutbox {
     }
     this.#lines.push(line)
     this.#bytes += line.length
-    this.#weigh()
+    this.#updatePressure()
   }
 
   /** Ends the input. Queued lines can still be taken. */
@@ -63,7 +63,7 @@ export class Outbox implements RunOutbox {
       }
       const taken = this.#lines.splice(0, count)
       this.#bytes -= bytes
-      this.#weigh()
+      this.#updatePressure()
       return Promise.resolve(taken.length === 1 ? (taken[0] ?? null) : Buffer.concat(taken))
     }
     if (this.#isOver) return Promise.resolve(null)
@@ -72,7 +72,7 @@ export class Outbox implements RunOutbox {
     })
   }
 
-  #weigh(): void {
+  #updatePressure(): void {
     if (this.#paused ? this.#bytes > CAPS.lowWaterBytes : this.#bytes <= CAPS.highWaterBytes) return
     this.#paused = !this.#paused
     this.#onPressure(this.#paused)

@@ -87,16 +87,16 @@ export class SnapshotCache {
   /** Writes a snapshot. Returns the bytes themselves if that is not possible, for example on a full or read-only disk. */
   async keep(key: string, bytes: Uint8Array): Promise<Snapshot> {
     const path = this.pathOf(key)
-    const beside = `${path}.${randomUUID()}`
+    const temporary = `${path}.${randomUUID()}`
     try {
       makeDirectory(this.#directory, { own: 0o700, above: 0o700 })
       await this.#removeUnused()
       const digest = createHash('sha256').update(bytes).digest()
-      await writeFile(beside, Buffer.concat([bytes, digest]), { mode: 0o600, flush: true })
-      await rename(beside, path)
+      await writeFile(temporary, Buffer.concat([bytes, digest]), { mode: 0o600, flush: true })
+      await rename(temporary, path)
       return this.has(key) ? { path } : { bytes }
     } catch {
-      await rm(beside, { force: true }).catch(() => undefined)
+      await rm(temporary, { force: true }).catch(() => undefined)
       return { bytes }
     }
   }

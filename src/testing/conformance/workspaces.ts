@@ -82,8 +82,8 @@ export function workspaceTests(at: Fixture): void {
           const waits = 'import time\nopen("begun", "w").close()\nemit_log("begun")\ntime.sleep(0.5)\nemit_result(1)'
           const refusals: unknown[] = []
           const onLog = async (): Promise<void> => {
-            for (const beside of [ws.run('pass'), ws.stat('begun')])
-              refusals.push(await beside.catch(({ code }: { code: string }) => code))
+            for (const refused of [ws.run('pass'), ws.stat('begun')])
+              refusals.push(await refused.catch(({ code }: { code: string }) => code))
           }
           assert.equal((await ws.run(waits, { onLog })).finalData, 1)
           assert.deepEqual(refusals, ['sandbox_busy', 'sandbox_busy'])

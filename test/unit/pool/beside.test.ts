@@ -5,16 +5,16 @@ import { quiet } from './watch.ts'
 
 const specs = { default: fakeSpec() }
 
-describe('a pool beside another', () => {
+describe('a pool for a variant of a spec', () => {
   it('makes sandboxes of a changed spec, and its leases do not count for the first pool', async () => {
     const engine = fakeEngine()
     const pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 0 })
-    const beside = pool.beside('default', { checker: true }, { poolSize: 1, maxOverflow: 0 })
+    const variant = pool.beside('default', { checker: true }, { poolSize: 1, maxOverflow: 0 })
     expect(engine.calls).toBe(0)
-    const lease = await beside.checkout('default')
+    const lease = await variant.checkout('default')
     await quiet()
     expect(lease.sandbox.id).toBe('s1')
-    expect([pool.stats().created, beside.stats().created]).toEqual([0, 1])
+    expect([pool.stats().created, variant.stats().created]).toEqual([0, 1])
     // The only place of the first pool is still free.
     await (await pool.checkout('default')).release()
     await lease.release()
@@ -24,11 +24,11 @@ describe('a pool beside another', () => {
   it('ends with the first pool, and cannot be made from a closed one', async () => {
     const engine = fakeEngine()
     const pool = new SandboxPool({ engine, specs })
-    const beside = pool.beside('default', {})
-    await (await beside.checkout('default')).release()
+    const variant = pool.beside('default', {})
+    await (await variant.checkout('default')).release()
     await pool.close()
     expect(engine.alive()).toEqual([])
-    await expect(beside.checkout('default')).rejects.toMatchObject({ code: 'pool_closed' })
+    await expect(variant.checkout('default')).rejects.toMatchObject({ code: 'pool_closed' })
     expect(() => pool.beside('default', {})).toThrow(expect.objectContaining({ code: 'pool_closed' }))
   })
 

@@ -6,7 +6,7 @@ const KIND_BITS = { d: 0o040000, f: 0o100000 } as const
 const PERMISSIONS = 0o777
 /** Characters of names and targets in one message, so that it stays below the longest line. */
 const CHARACTERS_AT_ONCE = 64 * 1024
-/** The bytes that an entry counts beside its texts. */
+/** The bytes that are counted for an entry in addition to its texts. */
 const ENTRY_CHARACTERS = 128
 
 const NO_ROOM = 'the files of the workspace do not fit into the memory of the run'
@@ -66,7 +66,7 @@ export class Carrier {
   /** Makes the files those of the host: what it does not name is removed. Answers the host, which may try again after a refusal. */
   sync(entries: readonly CarriedEntry[]): void {
     const nodes: FileNode[] = []
-    // A script beside this session may have moved a file, which is removed here from its old place.
+    // A script outside this session may have moved a file. It is removed here from its old place.
     const moved = new Map([...this.#unchanged].map(([node, index]) => [index, node]))
     let isRefused = false
     this.#FS.ignorePermissions = true // a cell may have taken them from itself

@@ -8,14 +8,14 @@ export async function checkSurroundings(): Promise<GuestChecks> {
   const interfaces = Object.keys(networkInterfaces()).join(',')
   return {
     files_refused: isRefused(() => readFileSync('/')),
-    processes_refused: await processesRefused(),
+    processes_refused: await areProcessesRefused(),
     code_from_text_refused: isRefused(() => Reflect.construct(Function, ['return 1'])),
     environment: Object.keys(process.env).filter((name) => name !== 'PWD').length, // bubblewrap sets PWD to /
     network_refused: interfaces === 'lo' || (await networkRefused()), // nothing listens on its own loopback
     interfaces,
     hostname: hostname(),
     own_pid: process.pid,
-    users_hidden: usersHidden(),
+    users_hidden: areUsersHidden(),
   }
 }
 
@@ -29,13 +29,13 @@ function isRefused(attempt: () => unknown): boolean {
   }
 }
 
-async function processesRefused(): Promise<boolean> {
+async function areProcessesRefused(): Promise<boolean> {
   const { spawnSync } = await import('node:child_process')
   return isRefused(() => spawnSync('/nonexistent'))
 }
 
 /** True if the machine's list of users cannot be read; Node's permissions do not cover it. */
-function usersHidden(): boolean {
+function areUsersHidden(): boolean {
   try {
     userInfo()
     return false
