@@ -32,7 +32,7 @@ export class InstallLine implements AsyncDisposable {
       this.#live ??= new LiveLine(this.#context.stderr, isLively(this.#context), () => this.text ?? '')
   }
 
-  /** Nothing is shown afterwards. */
+  /** Clears the line. Nothing is shown afterwards. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isEnded = true
     this.#progress = undefined

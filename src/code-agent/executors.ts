@@ -227,12 +227,12 @@ class PythonExecutor implements CodeToolExecutor {
     return (await this.#opened)?.sandglass.pending() ?? []
   }
 
-  /** As `Sandglass.approve`. */
+  /** Approves a call, as `Sandglass.approve` does. */
   async approve(id: string, options?: ApproveOptions): Promise<void> {
     await (await this.#sandglassFor(id)).approve(id, options)
   }
 
-  /** As `Sandglass.deny`. */
+  /** Denies a call, as `Sandglass.deny` does. */
   async deny(id: string, reason?: string, options?: Pick<ApproveOptions, 'by'>): Promise<void> {
     await (await this.#sandglassFor(id)).deny(id, reason, options)
   }

@@ -128,7 +128,7 @@ export class Builder {
       } finally {
         stop.abort() // a lock that nobody waits for any more
         await Promise.allSettled(locks.map(async (lock) => (await lock).release()))
-        // Nothing that was unpacked of an invalid package is of any use.
+        // Files that were unpacked from an invalid package are useless.
         const isInvalid = failure instanceof SandglassError && failure.code === 'dependency_invalid'
         if (failure !== undefined) await this.#cache.cleanDownloads({ all: isInvalid })
       }

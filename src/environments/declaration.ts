@@ -9,7 +9,7 @@ export interface Declaration {
   readonly target: PythonTarget
   readonly requirements: readonly string[]
   readonly fromScript: boolean
-  /** Those of the requirements that the host named. */
+  /** The requirements that the host named. */
   readonly host: readonly string[]
   readonly excludeNewer?: string | undefined
   readonly index?: string | undefined

@@ -2,7 +2,7 @@ import { messageOf, SandglassError } from '../errors/index.ts'
 
 /** The block `# /// script` of a script (PEP 723): the fields that are used. */
 export interface ScriptMetadata {
-  /** As written; undefined without one. */
+  /** The version specifiers as written; undefined if the block has none. */
   readonly requiresPython: string | undefined
   readonly dependencies: readonly string[]
 }

@@ -18,7 +18,7 @@ const SCHEMA = `
   PRAGMA synchronous = NORMAL;
   CREATE TABLE IF NOT EXISTS ${TABLE};
   CREATE INDEX IF NOT EXISTS ${INDEX};`
-/** As SQLite keeps them. The index is missing while another process makes the database. */
+/** The definitions as SQLite stores them. The index is missing while another process makes the database. */
 const DEFINITIONS: readonly string[] = [`CREATE TABLE ${TABLE}`, `CREATE INDEX ${INDEX}`]
 const INSERT = 'INSERT INTO events (run_id, seq, type, at, body) VALUES (?, ?, ?, ?, ?)'
 /** One row at a time: all rows of a task at once would stop the host. */

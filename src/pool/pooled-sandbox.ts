@@ -10,7 +10,7 @@ export interface Idle extends Living {
   readonly kind: 'idle'
   /** When its idle time began, by `performance.now()`; null while it is offered to waiters. */
   readonly since: number | null
-  /** Nobody took it: its idle time starts. */
+  /** Starts its idle time, because no waiter took it. */
   rest(): void
   check(): void
   lease(key: string): void

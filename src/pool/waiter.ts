@@ -13,7 +13,7 @@ export interface Waiter extends Wish {
   outcome: 'miss' | 'wait' | null
   /** A creation was started for it. */
   demanded: boolean
-  /** Its creation failed: it starts no other one and is refused when none is in progress. */
+  /** The error of its creation, if that failed: it starts no other one, and is refused when none is in progress. */
   failed: { readonly error: unknown } | null
   /** Starts its deadline and listens to its signal: for one that was not served at once. */
   wait(): void

@@ -2,7 +2,7 @@ import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { SandglassError } from '../errors/index.ts'
 import { hasStarted, siblingModule } from '../support/index.ts'
 
-/** One content for the thread: its messages, and the memory that it shares with the host's thread, as buffers of equal size. */
+/** The data of one content for the thread: its messages, and memory that it shares with the host's thread, in buffers of equal size. */
 export interface Hashed {
   readonly port: MessagePort
   readonly memory: SharedArrayBuffer
@@ -102,7 +102,7 @@ export class ThreadDigest implements Disposable {
     return this.#awaitAnswer(() => this.#digest)
   }
 
-  /** Nothing that {@link take} and {@link finish} gave may be needed any more. */
+  /** Releases the thread. The caller must not use the pieces of {@link take} and {@link finish} afterwards. */
   [Symbol.dispose](): void {
     this.#port.close()
     this.#release()
@@ -117,7 +117,7 @@ export class ThreadDigest implements Disposable {
     return this.#bufferAt(buffer).subarray(0, length)
   }
 
-  /** One of the two needs a buffer no more. */
+  /** Notes that the thread, or the reader, no longer needs a buffer. It is free when neither does. */
   #drop(buffer: number): void {
     if (!this.#needed.delete(buffer)) this.#free.push(buffer)
   }

@@ -42,7 +42,7 @@ export class Digest implements Disposable {
     return this.#thread === undefined ? this.#hash.digest('hex') : this.#thread.digest()
   }
 
-  /** Nothing that was given may be needed any more. */
+  /** Releases the thread. The caller must not use the given pieces afterwards. */
   [Symbol.dispose](): void {
     this.#thread?.[Symbol.dispose]()
   }

@@ -26,7 +26,7 @@ export interface RunProgramSpec {
 export interface RunResult {
   readonly stdout: string
   readonly stderr: string
-  /** As a shell reports it; -1 if it could not be executed, with the reason in `stderr`. */
+  /** The exit code as a shell reports it; -1 if the program could not be executed, with the reason in `stderr`. */
   readonly exitCode: number
   readonly durationMs: number
   readonly timedOut: boolean

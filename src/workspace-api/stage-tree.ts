@@ -19,7 +19,7 @@ import type { OpenWorkspace } from './open-workspaces.ts'
 export interface StagedTree {
   /** True if it is shown from the host, and read-only. */
   readonly mountUsed: boolean
-  /** As `dirDigest` computes it. */
+  /** The digest that `dirDigest` computes. */
   readonly digest: string
 }
 

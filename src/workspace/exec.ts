@@ -8,7 +8,7 @@ import { type OutputSink, type ProgramExit, ProgramFailure, RunningProgram } fro
 
 /** The outcome of a program. Whatever the program does is a value. */
 export interface ExecResult {
-  /** As a shell reports it; 128 and the number of the signal if one ended it; -1 if it could not be executed. */
+  /** The exit code as a shell reports it: 128 plus the number of the signal if one ended the program; -1 if it could not be executed. */
   readonly exitCode: number
   /** The signal that ended it, like `SIGKILL`; null if it ended by itself. */
   readonly signal: string | null
@@ -16,7 +16,7 @@ export interface ExecResult {
   readonly timedOut: boolean
   /** True if SIGKILL ended it (or it exited with 137, as shells do) while the kernel killed for memory in this workspace. */
   readonly outOfMemory: boolean
-  /** Its beginning and its end with a mark between them where it was longer than `maxOutputBytes`. */
+  /** The output. If it was longer than `maxOutputBytes`, its beginning and its end with a mark between them. */
   readonly stdout: string
   /** Shortened in the same way. For a program that could not be executed, the reason. */
   readonly stderr: string

@@ -21,7 +21,7 @@ interface InputsContext {
   readonly inputsDir: string | undefined
   /** @throws SandglassError `workspace_closed`, `sandbox_busy` */
   open(): Link
-  /** Its files changed. */
+  /** Notes that its files changed. */
   changed(): void
 }
 

@@ -254,7 +254,7 @@ export class Link implements ActivityOwner {
     }
   }
 
-  /** As `lose`, with what the sandbox reports about its end. */
+  /** Does what `lose` does, after waiting for the report of the sandbox about its end. */
   async #loseAfter(why: string): Promise<void> {
     const { promise: late, resolve } = Promise.withResolvers<undefined>()
     const timer = setTimeout(() => resolve(undefined), LAST_OUTPUT_MS)

@@ -15,7 +15,7 @@ export type PackPart =
   | { readonly kind: 'header'; readonly header: PackHeader }
   | { readonly kind: 'bytes'; readonly bytes: Buffer }
   | { readonly kind: 'end' }
-  /** It changed, or could not be read to its end. */
+  /** The file changed, or could not be read to its end. */
   | { readonly kind: 'broken' }
 
 const MAX_CHUNK_BYTES = 1024 * 1024

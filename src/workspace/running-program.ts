@@ -12,7 +12,7 @@ import { exitCodeOf } from './signals.ts'
 
 /** The end of a program. */
 export interface ProgramExit {
-  /** As a shell reports it: 128 and the number of the signal for a program that a signal ended. */
+  /** The exit code as a shell reports it: 128 plus the number of the signal for a program that a signal ended. */
   readonly exitCode: number
   /** The signal that ended it, like `SIGKILL`; null if it ended by itself. */
   readonly signal: string | null

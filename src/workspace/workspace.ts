@@ -95,7 +95,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
     const { idleTimeoutSec } = options
     this.#sandbox = sandbox
     this.#execId = options.executionId ?? sandbox.id
-    // One at a time, no activity has a neighbour.
+    // With `serial`, activities run one at a time, so that none can reach another.
     this.trust = sandbox.ready.checks['signal_scope'] === 'scan' ? 'shared' : 'separate'
     this.#claim = claim(sandbox)
     this.#idle =

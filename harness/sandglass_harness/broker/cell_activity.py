@@ -131,7 +131,7 @@ class CellActivity(ScriptActivity):
         self._state = state
         self.collect()
 
-    def more_of_end(self, frame):
+    def extra_end_fields(self, frame):
         session = self._session or self.workspace.session(self.frame["session"])  # one that was refused changed nothing
         if session is None:
             return {}

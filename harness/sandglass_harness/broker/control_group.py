@@ -28,13 +28,13 @@ class MemoryKills:
 
 def limits(root=ROOT):
     """Returns the limits in force: bytes, processes, CPUs. None for each that is not limited or not visible."""
-    quota, period = _words(f"{root}/cpu.max", 2) or (
-        *(_words(f"{root}/cpu/cpu.cfs_quota_us", 1) or ("-1",)),
-        *(_words(f"{root}/cpu/cpu.cfs_period_us", 1) or ("0",)),
+    quota, period = _read_words(f"{root}/cpu.max", 2) or (
+        *(_read_words(f"{root}/cpu/cpu.cfs_quota_us", 1) or ("-1",)),
+        *(_read_words(f"{root}/cpu/cpu.cfs_period_us", 1) or ("0",)),
     )
     return {
-        "memory_limit": _number(_words(f"{root}/memory.max", 1) or _words(f"{root}/memory/memory.limit_in_bytes", 1)),
-        "pids_limit": _number(_words(f"{root}/pids.max", 1) or _words(f"{root}/pids/pids.max", 1)),
+        "memory_limit": _number(_read_words(f"{root}/memory.max", 1) or _read_words(f"{root}/memory/memory.limit_in_bytes", 1)),
+        "pids_limit": _number(_read_words(f"{root}/pids.max", 1) or _read_words(f"{root}/pids/pids.max", 1)),
         "cpu_limit": int(quota) / int(period) if _is_positive(quota) and _is_positive(period) else None,
     }
 
@@ -64,11 +64,11 @@ def counts_processes():
 
 
 def _memory_of_machine(path="/proc/meminfo"):
-    words = _words_of_line(path, "MemTotal:")
+    words = _read_line_words(path, "MemTotal:")
     return int(words[1]) * 1024 if words and words[2:] == ["kB"] else None
 
 
-def _words_of_line(path, name):
+def _read_line_words(path, name):
     try:
         with open(path) as file:
             return next((words for words in map(str.split, file) if words[:1] == [name]), None)
@@ -85,7 +85,7 @@ def _first(paths):
     return None
 
 
-def _words(path, count):
+def _read_words(path, count):
     try:
         with open(path) as file:
             words = file.read(256).split()

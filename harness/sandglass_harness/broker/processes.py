@@ -155,7 +155,7 @@ class EndPoll:
         self._spare = spare
         self._pause_sec = END_POLL_SEC
 
-    def hasten(self):
+    def poll_soon(self):
         """Polls soon: the process seems to end."""
         if self.due is not None:
             self.due, self._pause_sec = 0, END_POLL_SEC / 64

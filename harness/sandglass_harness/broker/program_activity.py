@@ -161,7 +161,7 @@ class ProgramActivity(ProcessActivity):
             return
         self._sources.remove(source)
         if self._end_poll is not None and not self._sources:
-            self._end_poll.hasten()  # nobody has its output any more
+            self._end_poll.poll_soon()  # nobody has its output any more
         self.send({"type": "output_end", "stream": source.stream.decode()})
         self._finish_if_read()
 

@@ -123,7 +123,7 @@ class ScriptActivity(ProcessActivity):
         self.send({"type": "error", "message": message, "traceback": None, "kind": kind})
         cause, by = ("cancelled", "host") if is_cancelled else ("not-started", "harness")
         ending = {"cause": cause, "exit_code": None, "signal": None, "by": by}
-        self.send({"type": "script_done", "ending": ending, "reusable": True, "use": 0, **self.more_of_end({})})
+        self.send({"type": "script_done", "ending": ending, "reusable": True, "use": 0, **self.extra_end_fields({})})
         self.workspace.on_over(self)
 
     def cancel(self):
@@ -171,10 +171,10 @@ class ScriptActivity(ProcessActivity):
         self.is_over = True
         kills = self.workspace.sandbox.memory_kills.count()
         frame = last_frame(self._run, self._collection, kills, self._run.confirmed)
-        self.workspace.channel.send({**frame, **self.more_of_end(frame)})
+        self.workspace.channel.send({**frame, **self.extra_end_fields(frame)})
         self.workspace.on_over(self)
 
-    def more_of_end(self, _frame):
+    def extra_end_fields(self, _frame):
         """Returns further fields of its last frame."""
         return {}
 

@@ -93,7 +93,7 @@ class SessionCopies:
             self.why_none = why
             return
         self._behind = 0 if self._last is None else self._behind + 1
-        self._coming = self.fork(self._owner.head, self._on_last, self._go_without_last)
+        self._coming = self.fork(self._owner.head, self._on_last, self._drop_last)
 
     def take_last(self):
         """Returns the copy, which the caller owns then, or None; and a list with at most one sentence about what it lacks."""
@@ -125,7 +125,7 @@ class SessionCopies:
         self.why_none = "the copy of its process is gone"
         self._owner.on_copy_settled()
 
-    def _go_without_last(self, why):
+    def _drop_last(self, why):
         self._coming, self.why_none = None, why
         self._owner.on_copy_settled()
 

@@ -54,7 +54,7 @@ class Traffic:
     def wait_for_end(self):
         """Stops listening, once the runtime is done: as its process ends, each descriptor that closes would wake the broker."""
         self._listen(False)
-        self.run.end_poll.hasten()
+        self.run.end_poll.poll_soon()
 
     def stop(self):
         """Stops watching all descriptors of the run."""
@@ -114,7 +114,7 @@ class Traffic:
             return
         if not data:
             self._watcher.forget(run.spare.socket.fileno())
-            run.end_poll.hasten()
+            run.end_poll.poll_soon()
             return
         run.take_frames(data, time.monotonic())
         if run.over:

@@ -30,7 +30,7 @@ def foreseen_by(types):
     return bits
 
 
-def asks_first(node):
+def is_environment_question(node):
     """True for a name of _ENVIRONMENT_QUESTIONS, os.name and platform.system(): the script asks where it runs."""
     if node.__class__ is ast.Attribute and node.attr in ("name", "system"):
         return _name_of(node.value) in ("os", "platform")

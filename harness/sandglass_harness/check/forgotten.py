@@ -6,7 +6,7 @@ from .foreseen import NAME_ERROR, TYPE_ERROR
 from .modules import find_module
 from .report import cut, shorten
 from .tools import format_required
-from .uses import SHOW, Uses, find_assigned_name, find_value_use, is_of_future
+from .uses import SHOW, Uses, find_assigned_name, find_value_use, is_future_attribute
 
 _AWAITABLE = frozenset({"gather", "sleep", "wait", "wait_for", "to_thread"})
 
@@ -101,7 +101,7 @@ def _yields(function, walk):
 def _await_hint(node):
     call = _source(node)
     in_parentheses = node.parent.__class__ in (ast.Subscript, ast.Attribute)
-    if in_parentheses and not is_of_future(getattr(node.parent, "attr", "x")):
+    if in_parentheses and not is_future_attribute(getattr(node.parent, "attr", "x")):
         return f"Write (await {call}) with the parentheses, then take the field."
     return f"Write await {call}."
 

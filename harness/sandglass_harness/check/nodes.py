@@ -3,7 +3,7 @@
 import ast
 import sys
 
-from .foreseen import ATTRIBUTE_ERROR, IMPORT_ERROR, asks_first, foreseen_by, is_never
+from .foreseen import ATTRIBUTE_ERROR, IMPORT_ERROR, is_environment_question, foreseen_by, is_never
 
 _HAS_POSITIONS_IN_FSTRINGS = sys.version_info >= (3, 12)
 
@@ -201,7 +201,7 @@ def _visit_with(walk, node, scope, foreseen):
 
 def _visit_condition(walk, node, scope, foreseen):
     walk.push(node.test, node, scope, foreseen)
-    if is_never(node.test) or any(asks_first(part) for part in ast.walk(node.test)):
+    if is_never(node.test) or any(is_environment_question(part) for part in ast.walk(node.test)):
         foreseen |= IMPORT_ERROR | ATTRIBUTE_ERROR
     if node.__class__ is ast.If:
         walk.push_all(node.body, node, scope, foreseen)

@@ -5,7 +5,7 @@ import ast
 from .foreseen import ATTRIBUTE_ERROR, KEY_ERROR, TYPE_ERROR
 from .nearest import find_nearest
 from .report import cut, join_names, shorten
-from .uses import is_of_future
+from .uses import is_future_attribute
 
 _ITERABLE = frozenset({"array", "string", "object"})
 _NUMERIC = frozenset({"integer", "number", "boolean"})
@@ -111,7 +111,7 @@ class _Results:
 
     def _check_attribute(self, node, parent, typed):
         attribute = parent.attr
-        if is_of_future(attribute) or any(attribute in _METHODS[each] for each in typed.types):
+        if is_future_attribute(attribute) or any(attribute in _METHODS[each] for each in typed.types):
             return
         if "object" in typed.types:
             if self._types.lacks_field(typed, attribute):

@@ -20,7 +20,7 @@ _OF_FUTURES = frozenset(
 )
 
 
-def is_of_future(attribute):
+def is_future_attribute(attribute):
     """True if an awaitable has this attribute."""
     return attribute in _OF_FUTURES or attribute.startswith("_")
 
@@ -48,7 +48,7 @@ def find_value_use(node, scope, known):
     if kind is ast.Starred:
         return UNPACK
     if kind is ast.Attribute:
-        return ATTRIBUTE if parent.ctx.__class__ is ast.Load and not is_of_future(parent.attr) else None
+        return ATTRIBUTE if parent.ctx.__class__ is ast.Load and not is_future_attribute(parent.attr) else None
     return _argument(node, scope, known)
 
 

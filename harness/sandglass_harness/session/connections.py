@@ -29,7 +29,7 @@ def close(kept, replaced):
     return closed
 
 
-def sentence(closed):
+def describe_closed(closed):
     """Returns the sentence that a rollback reports about them, in a list that is empty if there are none."""
     if not closed:
         return []

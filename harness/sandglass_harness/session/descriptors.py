@@ -100,7 +100,7 @@ def _restore_file(each):
         os.lseek(each.fd, each.position, os.SEEK_SET)
         return _restore_size(each) if each.is_written else []
     except OSError as error:
-        return [f"{_short(each)}: {error.strerror}"]
+        return [f"{_base_name(each)}: {error.strerror}"]
 
 
 def _reopen(each):
@@ -115,13 +115,13 @@ def _reopen(each):
 def _restore_size(each):
     now = os.fstat(each.fd)
     if now.st_size < each.stat.st_size:
-        return [f"{_short(each)}: the file is shorter than it was"]
+        return [f"{_base_name(each)}: the file is shorter than it was"]
     # A file that is written elsewhere than at its end, such as a database, is whole only as it is.
     is_appended = each.flags & os.O_APPEND or each.position == each.stat.st_size
     if is_appended and now.st_size > each.stat.st_size:
         os.ftruncate(each.fd, each.stat.st_size)
     elif now.st_mtime_ns != each.stat.st_mtime_ns:
-        return [f"{_short(each)}: what was written over stays so"]
+        return [f"{_base_name(each)}: what was written over stays so"]
     return []
 
 
@@ -133,7 +133,7 @@ def _lock_again(each):
             way = fcntl.LOCK_EX if is_exclusive else fcntl.LOCK_SH
             fcntl.lockf(each.fd, way | fcntl.LOCK_NB, length, start, os.SEEK_SET)
         except OSError:
-            return [f"{_short(each)}: the lock is lost"]
+            return [f"{_base_name(each)}: the lock is lost"]
     return []
 
 
@@ -170,5 +170,5 @@ def _locks_of(fd):
     return tuple(found)
 
 
-def _short(each):
+def _base_name(each):
     return os.path.basename(each.name())

@@ -57,7 +57,7 @@ def find_threads():
     main = os.getpid()
     native = frozenset(tasks - {thread.native_id for thread in others} - {main})
     names = [str(thread.name) for thread in others if thread.native_id != main and not _is_replaced(thread)]
-    return names, _tell_of_native(native) if native else []
+    return names, _describe_native_threads(native) if native else []
 
 
 def _is_replaced(thread):
@@ -82,7 +82,7 @@ def executor_of(thread):
     return reference() if callable(reference) else None
 
 
-def _tell_of_native(native):
+def _describe_native_threads(native):
     """Returns sentences about native threads. Those of libraries that survive a fork have no names, so only their number tells them apart."""
     global _seen
     if _seen[0] == native:

@@ -196,7 +196,7 @@ class Head:
         if mark is not None:
             child.lower(child.resource.RLIMIT_RTTIME, mark, mark)
         _set_oom(HEAD_OOM)
-        missing = repairs.apply(self._noted, self._namespace) + connections.sentence(self._closed)
+        missing = repairs.apply(self._noted, self._namespace) + connections.describe_closed(self._closed)
         self._is_copy = False
         set_process_name(self._name)
         self._answer(b"A", {"missing": missing, "checkpoint": grades.describe()})

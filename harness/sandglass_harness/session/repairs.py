@@ -53,7 +53,7 @@ def apply(noted, namespace):
         _repair_openmp,
         lambda: _repair_loops(namespace),
         lambda: descriptors.restore(noted.opened),
-        _tell_of_shared_memory,
+        _describe_shared_memory,
     ):
         try:
             words += repair() or ()
@@ -260,6 +260,6 @@ def _repair_loop(loop):
         signal.set_wakeup_fd(loop._csock.fileno())
 
 
-def _tell_of_shared_memory():
+def _describe_shared_memory():
     names = descriptors.find_shared_memory()
     return [f"memory that is shared stays as it is: {', '.join(names[: descriptors.MAX_NAMES])}"] if names else []

@@ -8,14 +8,14 @@ class LookTest(RunTestCase):
 
     def test_a_process_with_a_descriptor_is_not_polled(self):
         run = self.make()
-        run.end_poll.hasten()
+        run.end_poll.poll_soon()
         self.assertIsNone(run.end_poll.due)
         self.assertFalse(run.end_poll.finds_end(1e9))
 
     def test_every_20_ms_and_at_once_when_the_process_seems_to_end_then_less_and_less_often(self):
         run = self.make(pid_fd=None)
         self.assertEqual(run.end_poll.due, 100.02)
-        run.end_poll.hasten()
+        run.end_poll.poll_soon()
         self.assertEqual(run.end_poll.due, 0)
         run.spare.has_ended = lambda: False
         pauses, now = [], 200.0

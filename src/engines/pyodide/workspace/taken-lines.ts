@@ -40,7 +40,7 @@ export class TakenLines implements RunOutbox {
     await this.#outbox.room()
   }
 
-  /** Nobody takes any more. */
+  /** Ends the intake: nobody reads further lines. */
   end(): void {
     this.#isOver = true
     this.#room.resolve()
