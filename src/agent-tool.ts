@@ -27,7 +27,7 @@ export function agentTool(runner: ScriptRunner, given: AsToolOptions = {}): RunP
   const set = run.tools === undefined ? undefined : prepareTools(run.tools)
   if (workspace === undefined) checkFiles(files, { rereadable: true })
   // Files are put into a workspace only once, because scripts may change them.
-  const putOnce = onceDone(async () => {
+  const putOnce = runOnce(async () => {
     if (files !== undefined) await workspace?.put(files)
   })
   const runScript = async (script: string, signal: AbortSignal | undefined): Promise<RanScript> => {
@@ -84,7 +84,7 @@ function runInTurns<T>(
 }
 
 /** Does something once; a failure does not count. */
-function onceDone(act: () => Promise<void>): () => Promise<void> {
+function runOnce(act: () => Promise<void>): () => Promise<void> {
   let done: Promise<void> | undefined
   return async () => {
     done ??= act()

@@ -272,7 +272,7 @@ class WorkspaceSession implements Session {
     checkCellOptions(cell, options)
     const given = { ...this.#defaultsOfCells(), ...options }
     const before = this.#hidden
-    const hidden = [...before, ...newOf(before, options.hide), ...newOf(before, options.secrets)]
+    const hidden = [...before, ...selectUnknown(before, options.hide), ...selectUnknown(before, options.secrets)]
     if (hidden.length > before.length) assertFewEnough(hidden)
     let end: CellEnd | undefined
     const { turn, leave } = this.take(given.onError ?? 'keep', (it) => (end = it))
@@ -297,7 +297,7 @@ class WorkspaceSession implements Session {
 }
 
 /** The values that are not known yet, each with its name. Values that are no strings are refused elsewhere. */
-function newOf(
+function selectUnknown(
   known: readonly Readonly<Record<string, string>>[],
   given: object | null | undefined,
 ): Record<string, string>[] {

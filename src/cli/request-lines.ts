@@ -20,7 +20,7 @@ export async function* inputLines(
   let skipping = false
   let last: Uint8Array = Buffer.alloc(0)
   for await (const chunk of input) {
-    for (const piece of pieces(chunk)) {
+    for (const piece of splitAfterNewlines(chunk)) {
       const complete = piece.at(-1) === NEWLINE
       if (!skipping) {
         const line = take(splitter, piece, number)
@@ -40,7 +40,7 @@ export async function* inputLines(
 }
 
 /** Splits a chunk after each newline. */
-function* pieces(chunk: Uint8Array): Generator<Uint8Array, void, void> {
+function* splitAfterNewlines(chunk: Uint8Array): Generator<Uint8Array, void, void> {
   let start = 0
   while (start < chunk.length) {
     const end = chunk.indexOf(NEWLINE, start)

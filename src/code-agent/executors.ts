@@ -86,7 +86,7 @@ class PythonExecutor implements CodeToolExecutor {
     // The packages that have the modules are not installed yet.
     const mistakes = checked.violations.filter((violation) => violation.code !== 'unknown_module')
     if (mistakes.length > 0) return { problem: rejectionText(mistakes) }
-    const named = await namedBy(code)
+    const named = await findDeclaredPackages(code)
     if ('problem' in named) return named
     const installed = pinnedOf(runner, await runner.environmentFor({ ...(signal && { signal }) }))
     const dependencies = [...new Set([...installed, ...this.#libraries, ...libraries, ...named.dependencies])]
@@ -333,7 +333,7 @@ export class DockerPythonExecutor extends PythonExecutor {
 }
 
 /** The packages that a script declares in its block `# /// script`, or its mistake for the model. */
-async function namedBy(
+async function findDeclaredPackages(
   code: string,
 ): Promise<{ readonly dependencies: readonly string[] } | { readonly problem: string }> {
   try {

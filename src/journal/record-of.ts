@@ -108,7 +108,7 @@ class Fold {
         Object.assign(this.#step(event.step).draft, { ok: event.ok, error: event.error })
         return
       default:
-        takeInto(this.#attempt(event.step, event.attempt), event)
+        foldInto(this.#attempt(event.step, event.attempt), event)
     }
   }
 
@@ -137,7 +137,7 @@ class Fold {
 
 type AttemptEvent = Extract<JournalEvent, { readonly attempt: number }>
 
-function takeInto(open: OpenAttempt, event: AttemptEvent): void {
+function foldInto(open: OpenAttempt, event: AttemptEvent): void {
   const { draft: attempt } = open
   switch (event.type) {
     case 'script_proposed':
@@ -149,7 +149,7 @@ function takeInto(open: OpenAttempt, event: AttemptEvent): void {
     case 'tool_answered':
       return takeCall(open, event)
     case 'script_executed':
-      return takeEnd(attempt, event)
+      return foldEnd(attempt, event)
     case 'prompt_written':
       attempt.prompt = { digest: event.digest, chars: event.chars, text: event.text }
       return
@@ -271,7 +271,7 @@ function takeCall(
   }
 }
 
-function takeEnd(attempt: AttemptDraft, event: EventOf<'script_executed'>): void {
+function foldEnd(attempt: AttemptDraft, event: EventOf<'script_executed'>): void {
   attempt.status = event.status as AttemptStatus
   attempt.error = event.error
   attempt.traceback = event.traceback

@@ -90,7 +90,7 @@ export function failedLineOf(traceback: string | null): number | null {
 function violationLines({ violations, script }: Failure): string {
   const lines = (script ?? '').split('\n')
   const shown = violations.slice(0, MAX_VIOLATIONS).map(({ code, line, column, message, hint }) => {
-    const { source, place } = partAround(linesOf(lines[line - 1] ?? '').join(' '), Math.max(0, column))
+    const { source, place } = excerptAround(linesOf(lines[line - 1] ?? '').join(' '), Math.max(0, column))
     return [
       `- line ${line}: ${oneLine(message)} (${code})`,
       ...(source.trim() === '' ? [] : [`  | ${source}`, `  | ${' '.repeat(place)}^`]),
@@ -102,7 +102,7 @@ function violationLines({ violations, script }: Failure): string {
 }
 
 /** The part of a long line around a place in it. */
-function partAround(source: string, place: number): { source: string; place: number } {
+function excerptAround(source: string, place: number): { source: string; place: number } {
   if (source.length <= MAX_SOURCE) return { source, place: Math.min(place, source.length) }
   const from = Math.max(0, Math.min(place, source.length) - MAX_BEFORE)
   const before = from === 0 ? '' : '…'

@@ -14,7 +14,7 @@ export function constraintWords(schema: JsonSchema): string[] {
   const only = soleAlternative(schema)
   return [
     ...(only === undefined ? [] : constraintWords(only)),
-    ...range(schema),
+    ...rangeConstraints(schema),
     ...lengths(schema, 'minLength', 'maxLength', 'characters'),
     ...lengths(schema, 'minItems', 'maxItems', 'items'),
     ...lengths(schema, 'minProperties', 'maxProperties', 'fields'),
@@ -25,7 +25,7 @@ export function constraintWords(schema: JsonSchema): string[] {
       ? [`matches ${truncateLine(schema['pattern'], MAX_PATTERN)}`]
       : []),
     ...(typeof schema['format'] === 'string' ? [`format: ${schema['format']}`] : []),
-    ...options(schema),
+    ...allowedValues(schema),
     ...ofItems(schema),
     ...examples(schema),
   ]
@@ -43,9 +43,9 @@ export function truncateLine(text: string, limit: number): string {
   return truncate(text.replaceAll(/\s+/g, ' ').trim(), limit)
 }
 
-function range(schema: JsonSchemaObject): string[] {
-  const [least, above] = [bound(schema['minimum']), bound(schema['exclusiveMinimum'])]
-  const [limit, below] = [bound(schema['maximum']), bound(schema['exclusiveMaximum'])]
+function rangeConstraints(schema: JsonSchemaObject): string[] {
+  const [least, above] = [boundOf(schema['minimum']), boundOf(schema['exclusiveMinimum'])]
+  const [limit, below] = [boundOf(schema['maximum']), boundOf(schema['exclusiveMaximum'])]
   if (least !== undefined && limit !== undefined) return [`${least} to ${limit}`]
   return [
     ...(least === undefined ? [] : [`at least ${least}`]),
@@ -56,12 +56,12 @@ function range(schema: JsonSchemaObject): string[] {
 }
 
 /** A meaningful bound: some libraries always write the limits of safe integers. */
-function bound(value: unknown): number | undefined {
+function boundOf(value: unknown): number | undefined {
   return typeof value === 'number' && Math.abs(value) < Number.MAX_SAFE_INTEGER ? value : undefined
 }
 
 function lengths(schema: JsonSchemaObject, min: string, max: string, what: string): string[] {
-  const [least, limit] = [bound(schema[min]), bound(schema[max])]
+  const [least, limit] = [boundOf(schema[min]), boundOf(schema[max])]
   if (least !== undefined && least === limit) return [`exactly ${least} ${what}`]
   if (least !== undefined && limit !== undefined) return [`${least} to ${limit} ${what}`]
   if (least === 1) return ['not empty']
@@ -70,7 +70,7 @@ function lengths(schema: JsonSchemaObject, min: string, max: string, what: strin
 }
 
 /** The allowed values, unless the type names them all. */
-function options(schema: JsonSchemaObject): string[] {
+function allowedValues(schema: JsonSchemaObject): string[] {
   const given: unknown = schema['enum']
   if (!Array.isArray(given)) return []
   const values = given.filter((value) => value !== null)

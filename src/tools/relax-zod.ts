@@ -18,7 +18,7 @@ export function relaxZod({ zodSchema, jsonSchema }: { readonly zodSchema: object
   const reads = def.type === 'pipe' && def.in?._zod.def.type === 'transform'
   // A File has no fields, whatever JSON Schema calls it.
   if (def.coerce === true || def.type === 'catch' || def.type === 'file' || reads) return keepOnly(jsonSchema, [])
-  if (TAKES_UNDEFINED.has(def.type)) return orNull(jsonSchema)
+  if (TAKES_UNDEFINED.has(def.type)) return writeUndefinedAsNull(jsonSchema)
   const checks = [def, ...(def.checks ?? []).map(({ _zod }) => _zod.def)]
   const patterns = [...checks.flatMap(({ pattern }) => pattern ?? []), ...(bag?.patterns ?? [])]
   const hasFlags = patterns.some(({ flags }) => flags !== '' && flags !== 'u')
@@ -28,7 +28,7 @@ export function relaxZod({ zodSchema, jsonSchema }: { readonly zodSchema: object
 const TAKES_UNDEFINED: ReadonlySet<string | undefined> = new Set(['optional', 'default', 'prefault'])
 
 /** In a list, undefined becomes null where the value is written as JSON. */
-function orNull(json: object): void {
+function writeUndefinedAsNull(json: object): void {
   const given = { ...json }
   keepOnly(json, [])
   Object.assign(json, { anyOf: [given, { type: 'null' }] })

@@ -25,7 +25,9 @@ export function resultJson(tool: string, value: unknown): string {
     const known = unsendable(error)
     if (known !== undefined) throw new ToolCallError(known.code, `${tool}: ${known.message}`)
     // A getter, a toJSON or a proxy threw.
-    throw new ToolCallError('invalid_result', `${tool}: the answer cannot be read: ${whyOf(error)}`, { cause: error })
+    throw new ToolCallError('invalid_result', `${tool}: the answer cannot be read: ${textOfThrown(error)}`, {
+      cause: error,
+    })
   }
   const text = JSON.stringify(plain)
   if (text.length > MAX_RESULT_BYTES || Buffer.byteLength(text) > MAX_RESULT_BYTES) {
@@ -186,7 +188,7 @@ const REFUSED: readonly { readonly is: (value: unknown) => boolean; readonly why
 ]
 
 /** The text of any thrown value, even of one that cannot be read. */
-function whyOf(thrown: unknown): string {
+function textOfThrown(thrown: unknown): string {
   try {
     return thrown instanceof Error ? String(thrown.message) : `it threw ${String(thrown)}`
   } catch {

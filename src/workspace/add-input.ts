@@ -20,7 +20,7 @@ import { isAt, openFile, pathProblem } from '../executor/index.ts'
 import { INSIDE } from '../sandbox/index.ts'
 import { formatValue, makeDirectory } from '../support/index.ts'
 import { abortedError, invalid } from './failures.ts'
-import { copyTree, hashedFile, type HostTree, leadsThroughLink, listHostTree } from './host-tree.ts'
+import { copyTree, hashedFile, type HostTree, linkError, listHostTree } from './host-tree.ts'
 import type { Link } from './link.ts'
 import { Operation } from './operation.ts'
 import { checkFilesInput, putFiles } from './put-files.ts'
@@ -80,7 +80,7 @@ export async function checkInput(
   if (typeof path !== 'string') throw invalid('path', `${formatValue(path)} is not a string`)
   try {
     const source = await realpath(path)
-    if (noLinks && source !== path) throw leadsThroughLink(path)
+    if (noLinks && source !== path) throw linkError(path)
     const found = await stat(source)
     if (found.isFile()) return { name, source, tree: undefined }
     if (found.isDirectory()) return { name, source, tree: await listHostTree(source, signal, true) }
@@ -165,10 +165,10 @@ async function draftOf(source: string, draft: string, signal: AbortSignal): Prom
   // The sandbox has another uid, and the mode of a link is that of the file itself.
   await using file = await open(source, constants.O_RDONLY | constants.O_NONBLOCK)
   const found = await file.stat()
-  if (!(await isAt(file, source)) || !found.isFile()) throw leadsThroughLink(source)
+  if (!(await isAt(file, source)) || !found.isFile()) throw linkError(source)
   if ((found.mode & READABLE_BY_ALL) !== 0 && (await isLinked(source, draft))) {
     const { ino, dev } = await stat(draft)
-    if (ino !== found.ino || dev !== found.dev) throw leadsThroughLink(source)
+    if (ino !== found.ino || dev !== found.dev) throw linkError(source)
     return { how: 'linked' }
   }
   await copy(file, draft, signal)

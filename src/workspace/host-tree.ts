@@ -43,7 +43,7 @@ export async function listHostTree(
   isLeftOut: (path: string) => boolean = () => false,
 ): Promise<HostTree> {
   const root = await realDirectory(directory)
-  if (noLinks && root !== directory) throw leadsThroughLink(directory)
+  if (noLinks && root !== directory) throw linkError(directory)
   const files: TreeFile[] = []
   const directories: string[] = []
   // The list of directories grows while it is read.
@@ -118,7 +118,7 @@ export async function* hashedFile(
 }
 
 /** The error for a path that must have no link, and has one. */
-export function leadsThroughLink(path: string): SandglassError {
+export function linkError(path: string): SandglassError {
   return invalid('path', `${formatPath(path)} leads through a link; a directory may have been replaced meanwhile`)
 }
 
@@ -135,7 +135,7 @@ async function realDirectory(path: string): Promise<string> {
 async function entriesOf(directory: string): Promise<Dirent[]> {
   try {
     await using opened = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
-    if (!(await isAt(opened, directory))) throw leadsThroughLink(directory)
+    if (!(await isAt(opened, directory))) throw linkError(directory)
     // The names are those of the directory that was opened, whatever has its path now.
     const path = process.platform === 'linux' ? `/proc/self/fd/${opened.fd}` : directory
     return await readdir(path, { withFileTypes: true })

@@ -35,7 +35,7 @@ export async function listStorable(link: Link, maxBytes: number, signal: AbortSi
   let bytes = 0
   for await (const entry of listEntries(link, '', options)) {
     const fits = entry.kind !== 'file' || bytes + entry.size <= maxBytes
-    const left = fits ? leftOut(entry) : { path: entry.path, reason: 'unread' as const, message: TOO_LARGE }
+    const left = fits ? skipReasonOf(entry) : { path: entry.path, reason: 'unread' as const, message: TOO_LARGE }
     if (left !== undefined) skipped.push(left)
     else {
       entries.push(entry)
@@ -46,7 +46,7 @@ export async function listStorable(link: Link, maxBytes: number, signal: AbortSi
 }
 
 /** Why an entry is not stored; undefined for one that is. */
-function leftOut({ kind, path, target }: EntryOnWire): SkippedFile | undefined {
+function skipReasonOf({ kind, path, target }: EntryOnWire): SkippedFile | undefined {
   if (kind === 'other') return { path, reason: 'special', message: 'it is a FIFO, a socket or a device' }
   if (kind !== 'link' || staysInside(path, target ?? '')) return undefined
   return { path, reason: 'link', message: `it leads out of the workspace, to ${formatPath(target ?? '')}` }

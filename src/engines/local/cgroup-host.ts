@@ -39,16 +39,16 @@ function findV2(root: string, own: string): CgroupHost | undefined {
   const problems: string[] = []
   // A group with processes of its own cannot pass controllers on, so look upwards for one that can.
   for (let at = join(root, own); at.startsWith(root.replace(/\/$/, '')); at = dirname(at)) {
-    const offered = words(join(at, 'cgroup.controllers'))
+    const offered = readWords(join(at, 'cgroup.controllers'))
     const wanted = CONTROLLERS.filter((name) => offered.includes(name))
     enable(at, wanted)
-    const passedOn = words(join(at, 'cgroup.subtree_control')).filter((name) => wanted.includes(name as 'cpu'))
+    const passedOn = readWords(join(at, 'cgroup.subtree_control')).filter((name) => wanted.includes(name as 'cpu'))
     if (passedOn.length > 0) {
       const parent = join(at, GROUP_PARENT)
       const problem = tryMake(parent)
       if (problem === undefined) {
         enable(parent, passedOn)
-        const controllers = words(join(parent, 'cgroup.subtree_control')).filter((name) =>
+        const controllers = readWords(join(parent, 'cgroup.subtree_control')).filter((name) =>
           wanted.includes(name as 'cpu'),
         )
         if (controllers.length > 0)
@@ -124,7 +124,7 @@ function enable(group: string, controllers: readonly string[]): void {
   }
 }
 
-function words(path: string): string[] {
+function readWords(path: string): string[] {
   try {
     return readFileSync(path, 'utf8').split(/\s+/).filter(Boolean)
   } catch {

@@ -14,7 +14,7 @@ import {
 import type { Bubblewrap } from './bubblewrap.ts'
 import { Broker } from './broker.ts'
 import { checkOptions } from './check-options.ts'
-import { enforcedLimits, failedInside, MISSING_LIMITS, wallOf } from './findings.ts'
+import { enforcedLimits, failedInside, MISSING_LIMITS, isolationOf } from './findings.ts'
 import { type EngineEnvironment, findEnvironment, starterFor } from './environment.ts'
 import { findSnapshot, makeSnapshot } from './snapshot-maker.ts'
 import type { PyodideEngineOptions } from './options.ts'
@@ -141,7 +141,7 @@ function makeSandbox(
     id,
     info: {
       engine: 'pyodide',
-      ...wallOf(bubblewrap),
+      ...isolationOf(bubblewrap),
       python: ready.python,
       limitsEnforced: enforcedLimits(ready.checks),
       limitsMissing: MISSING_LIMITS,

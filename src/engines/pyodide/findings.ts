@@ -33,7 +33,7 @@ const EXPECTED_IN_BUBBLEWRAP: Readonly<Record<string, string | boolean>> = {
 const MAX_PID = 3
 
 /** The isolation level and the network access of instances that pass {@link failedInside}. */
-export function wallOf({ bwrap }: Bubblewrap): Pick<SandboxInfo, 'level' | 'network'> {
+export function isolationOf({ bwrap }: Bubblewrap): Pick<SandboxInfo, 'level' | 'network'> {
   return bwrap === undefined
     ? { level: 'language-only', network: 'language-only' }
     : { level: 'os-sandbox', network: 'none' }

@@ -17,9 +17,9 @@ export function fileTests(at: Fixture): void {
       const request = peer.request(look)
       const id = request.execution_id
       await peer.send(
-        ...pieces(id, 'a.txt', Buffer.from('text')),
-        ...pieces(id, 'in/deep/big.bin', big, 0o600),
-        ...pieces(id, 'run.sh', Buffer.alloc(0), 0o755),
+        ...fileFrames(id, 'a.txt', Buffer.from('text')),
+        ...fileFrames(id, 'in/deep/big.bin', big, 0o600),
+        ...fileFrames(id, 'run.sh', Buffer.alloc(0), 0o755),
         request,
       )
       const { createHash } = await import('node:crypto')
@@ -36,7 +36,7 @@ export function fileTests(at: Fixture): void {
     at.withAny(async (peer) => {
       for (const path of ['../outside', '/etc/passwd', 'a/../../b', '', 'a//b', 'nul\0']) {
         const request = peer.request("emit_log('ran')")
-        await peer.send(...pieces(request.execution_id, path, Buffer.from('x')), request)
+        await peer.send(...fileFrames(request.execution_id, path, Buffer.from('x')), request)
         const { events, done } = await peer.finish(request.execution_id)
         assert.deepEqual(
           [events.map((event) => [event['type'], event['kind']]), done.ending?.cause, done.reusable],
@@ -50,11 +50,11 @@ export function fileTests(at: Fixture): void {
 
   at.test('files that were put for one run are not there in another', ['broker'], () =>
     at.withAny(async (peer) => {
-      await peer.send(...pieces('abandoned', 'left.txt', Buffer.from('x')))
+      await peer.send(...fileFrames('abandoned', 'left.txt', Buffer.from('x')))
       const request = peer.request("import os\nemit_result(os.listdir('.'))")
-      await peer.send(...pieces(request.execution_id, 'mine.txt', Buffer.from('x')), request)
+      await peer.send(...fileFrames(request.execution_id, 'mine.txt', Buffer.from('x')), request)
       assert.deepEqual((await peer.finish(request.execution_id)).result, ['mine.txt'])
-      await peer.send(...pieces('abandoned again', 'left.txt', Buffer.from('x')))
+      await peer.send(...fileFrames('abandoned again', 'left.txt', Buffer.from('x')))
       assert.deepEqual((await peer.run("import os\nemit_result(os.listdir('.'))")).result, [])
     }),
   )
@@ -175,7 +175,7 @@ export function fileTests(at: Fixture): void {
   )
 }
 
-function pieces(id: string, path: string, content: Buffer, mode = 0o644): HostFrame[] {
+function fileFrames(id: string, path: string, content: Buffer, mode = 0o644): HostFrame[] {
   const frames: HostFrame[] = []
   for (let offset = 0; offset === 0 || offset < content.length; offset += FILE_CHUNK_BYTES) {
     const content_base64 = content.subarray(offset, offset + FILE_CHUNK_BYTES).toString('base64')

@@ -46,7 +46,7 @@ export async function loadInterpreter(directory: string, { maxBytes, snapshot }:
     closeBridge = guardBridge((imports as { env: Record<string, unknown> }).env)
     const made = await api.instantiate(bytes, imports)
     memory = made.instance.exports['memory'] as WasmMemory
-    if (snapshot !== undefined) growTo(memory, heapBytesOf(await snapshot.memory))
+    if (snapshot !== undefined) growTo(memory, heapSizeOf(await snapshot.memory))
     return made
   }
   const { loadPyodide } = (await import(`${url}pyodide.mjs`)) as {
@@ -69,7 +69,7 @@ export async function loadInterpreter(directory: string, { maxBytes, snapshot }:
 }
 
 /** A snapshot is a head, whose second word is its length, and the memory. */
-function heapBytesOf(snapshot: Uint8Array): number {
+function heapSizeOf(snapshot: Uint8Array): number {
   return snapshot.length - new DataView(snapshot.buffer, snapshot.byteOffset).getUint32(4, true)
 }
 

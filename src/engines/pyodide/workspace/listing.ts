@@ -46,7 +46,7 @@ export async function list(tree: WorkspaceTree, request: ListRequest, flow: Flow
       break
     }
     if (!(globs?.matches(path) ?? isSeen(name))) continue
-    const shown = follow && node.kind === 'link' ? (fileBehind(tree, top, path) ?? node) : node
+    const shown = follow && node.kind === 'link' ? (resolveFile(tree, top, path) ?? node) : node
     const entry = entryOf(path, shown)
     entries.push(entry)
     count += 1
@@ -101,7 +101,7 @@ function directoryAt(tree: WorkspaceTree, path: string): DirectoryNode {
 }
 
 /** The regular file in the workspace to which a link leads. */
-function fileBehind(tree: WorkspaceTree, top: string, path: string): TreeNode | undefined {
+function resolveFile(tree: WorkspaceTree, top: string, path: string): TreeNode | undefined {
   try {
     const node = tree.find(top === '' || top === '.' ? path : `${top}/${path}`, true)
     return node.kind === 'file' ? node : undefined

@@ -6,7 +6,7 @@ type Fields = Readonly<Record<string, unknown>>
 type Failure = { readonly code: string; readonly message: string }
 
 /** The variables or names on the line of an instance, which is hostile: what is not as it must be is left out. */
-export function lookAnswer(line: Uint8Array | undefined, ofVariables: boolean): readonly unknown[] | Failure {
+export function parseLookAnswer(line: Uint8Array | undefined, ofVariables: boolean): readonly unknown[] | Failure {
   const { type, found, error } = fieldsOf(line)
   if (type !== 'looked' || !Array.isArray(found)) {
     const why = typeof error === 'string' ? `: ${truncateLikeHarness(error, CAPS.missingItemChars)}` : ''

@@ -5,7 +5,7 @@ import type { GuestRun } from '../guest-run.ts'
 import type { Outbox } from '../outbox.ts'
 import type { Spare } from '../spare.ts'
 import { type IncomingFiles, packOutgoing, type OutgoingFiles } from './carried-files.ts'
-import { lookAnswer } from './look-answer.ts'
+import { parseLookAnswer } from './look-answer.ts'
 import type { FileNode, WorkspaceTree } from './tree.ts'
 
 type LookFrame = Extract<HostActivityFrame, { type: 'session_look' }>
@@ -230,7 +230,7 @@ export class SessionActivity {
           continue
         }
         await output.reach(counts)
-        return lookAnswer(answers[0], look.code === null)
+        return parseLookAnswer(answers[0], look.code === null)
       }
     } finally {
       clearTimeout(kill)

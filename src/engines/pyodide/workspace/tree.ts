@@ -205,7 +205,7 @@ export class WorkspaceTree {
     const name = parts.at(-1) ?? ''
     const found = this.#enterExisting(path, parts.slice(0, -1))?.entries.get(name)
     if (found !== undefined && found.kind !== 'directory')
-      throw found.kind === 'link' ? leadsThrough(path) : problem('exists', path, 'it exists')
+      throw found.kind === 'link' ? leadsThroughError(path) : problem('exists', path, 'it exists')
     const made = this.#enter(path, parts, mode)
     if (setsMode) made.mode = mode
     this.#version += 1
@@ -297,12 +297,12 @@ function plainParts(path: string): string[] {
 }
 
 function asDirectory(path: string, node: TreeNode): DirectoryNode {
-  if (node.kind === 'link') throw leadsThrough(path)
+  if (node.kind === 'link') throw leadsThroughError(path)
   if (node.kind !== 'directory') throw problem('not_a_directory', path, NO_DIRECTORY)
   return node
 }
 
-function leadsThrough(path: string): FileError {
+function leadsThroughError(path: string): FileError {
   return problem('outside', path, 'a link leads to it')
 }
 
