@@ -20,7 +20,7 @@ def encode(frame):
 def decode(line):
     """Reads a line from a script's process. Raises ValueError for anything that the host cannot carry."""
     try:
-        frame = json.loads(line.decode(), parse_int=_safe_integer, parse_float=finite, parse_constant=no_constant)
+        frame = json.loads(line.decode(), parse_int=_safe_integer, parse_float=parse_finite, parse_constant=refuse_constant)
     except RecursionError:
         raise ValueError("nested too deep") from None
     if not isinstance(frame, dict):
@@ -58,7 +58,7 @@ class BeyondFloat(ValueError):
     """A number beyond the range of a float."""
 
 
-def finite(digits):
+def parse_finite(digits):
     """A `parse_float` for JSON that refuses infinities."""
     value = float(digits)
     if value - value != 0:
@@ -66,6 +66,6 @@ def finite(digits):
     return value
 
 
-def no_constant(name):
+def refuse_constant(name):
     """A `parse_constant` for JSON that refuses NaN and the infinities."""
     raise ValueError(name)

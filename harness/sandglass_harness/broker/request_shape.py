@@ -8,7 +8,7 @@ import json
 import sys
 
 from ..caps import MAX_EXECUTION_ID, MAX_NONCE
-from ..wire import BeyondFloat, finite, no_constant
+from ..wire import BeyondFloat, parse_finite, refuse_constant
 
 MAX_MODE = 0o777
 
@@ -30,7 +30,7 @@ def read(line, fields=None):
     return frame
 
 
-_DECODER = json.JSONDecoder(parse_constant=no_constant, parse_float=finite)
+_DECODER = json.JSONDecoder(parse_constant=refuse_constant, parse_float=parse_finite)
 
 
 def is_text(value):

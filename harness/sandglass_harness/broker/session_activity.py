@@ -85,7 +85,7 @@ class SessionActivity(ProcessActivity):
             elif self._step == AWAITING and self.copies.is_coming:
                 self.copies.give_up_coming(_LATE[AWAITING])
             else:
-                self._lose(_LATE[self._step])
+                self._end_as_lost(_LATE[self._step])
 
     def begin(self, spare):
         self.family = SessionFamily(spare)
@@ -199,23 +199,23 @@ class SessionActivity(ProcessActivity):
         if self.copies.is_coming:  # it was forked before the cell began
             self._enter(AWAITING, AWAIT_SEC)
         else:
-            self._go_back_to_copy(MAX_KILL_SEC)
+            self._roll_back_to_copy(MAX_KILL_SEC)
 
-    def _go_back_to_copy(self, kill_sec):
+    def _roll_back_to_copy(self, kill_sec):
         copy, lacking = self.copies.take_last()
         if copy is None:
             why = self.copies.why_none
-            self._lose(f"its process ended between two cells, and there was no checkpoint: {why}" if self._head_ended else why)
+            self._end_as_lost(f"its process ended between two cells, and there was no checkpoint: {why}" if self._head_ended else why)
             return
         self._lacking = lacking
-        self._go_back(copy, kill_sec)
+        self._roll_back_to(copy, kill_sec)
 
     def on_copy_settled(self):
         """The copy of the present state is made, or given up."""
         if self._step == AWAITING:
             left = max(0.0, self._step_due - time.monotonic())
             self._leave_step()
-            self._go_back_to_copy(KILL_SEC + left)
+            self._roll_back_to_copy(KILL_SEC + left)
         elif self.operation is not None:
             self.operation.try_to_begin()
 
@@ -238,11 +238,11 @@ class SessionActivity(ProcessActivity):
                 operation.fail(NO_CHECKPOINT, "the process of the session ended meanwhile")
             else:
                 operation.has_restored = True
-                self._go_back(copy, MAX_KILL_SEC)
+                self._roll_back_to(copy, MAX_KILL_SEC)
 
         self.copies.fork(named, on_copy, lambda why: operation.fail(NO_CHECKPOINT, why))
 
-    def _go_back(self, target, kill_sec):
+    def _roll_back_to(self, target, kill_sec):
         """Ends everything but the copies that stay, within `kill_sec`; `target` becomes the head."""
         self._target = target
         self._enter(KILLING, MAX_KILL_SEC * self.family.orders + kill_sec + MARGIN_SEC)
@@ -261,7 +261,7 @@ class SessionActivity(ProcessActivity):
             return
         status, gone, names = answer
         if not gone:
-            self._lose(_LATE[KILLING])
+            self._end_as_lost(_LATE[KILLING])
             return
         self._ended = texts_of(names)
         if self.cell is not None and self.cell.run is not None:
@@ -374,7 +374,7 @@ class SessionActivity(ProcessActivity):
         error = None if self._lost is None else {"code": LOST_CODE, "message": self._lost}
         self.finish(ending_of(status, self.killed_for), error, None, confirmed)
 
-    def _lose(self, why):
+    def _end_as_lost(self, why):
         """Ends the session: there is no copy to go back to."""
         if self.is_ending:
             return
@@ -408,11 +408,11 @@ class SessionActivity(ProcessActivity):
         if self._step in (AWAITING, KILLING):  # it is about to be ended
             return
         if self._step is not None:
-            self._lose("its process ended")
+            self._end_as_lost("its process ended")
             return
         self._returns += 1
         if self._returns > MAX_RETURNS:
-            self._lose("its process ended again each time it had gone back to a copy")
+            self._end_as_lost("its process ended again each time it had gone back to a copy")
             return
         self._head_ended = True
         self.roll_back()
@@ -435,7 +435,7 @@ class SessionActivity(ProcessActivity):
             self.send({"type": "session_ready", "checkpoint": self.checkpoint})
             self._owe_copy()
         elif process is self.head and kind == b"X" and self._step == STARTING:
-            self._lose(cut_head(content, MAX_WHY) if isinstance(content, str) else _LATE[STARTING])
+            self._end_as_lost(cut_head(content, MAX_WHY) if isinstance(content, str) else _LATE[STARTING])
         elif process is self.head and kind == b"A" and self._step == ADOPTING:
             self._on_adopted(content)
         elif process is self.head and kind == b"V" and isinstance(self.operation, SessionLook):
@@ -443,7 +443,7 @@ class SessionActivity(ProcessActivity):
         else:
             self._unexpected += 1
             if self._unexpected > MAX_UNEXPECTED:
-                self._lose("its process floods the harness")
+                self._end_as_lost("its process floods the harness")
 
 
 def _message_of_lost_head(lacking):

@@ -17,7 +17,7 @@ def check_forgotten(walk, known, report, dynamic):
     for node, scope, foreseen in walk.names:
         if foreseen & (NAME_ERROR | TYPE_ERROR) or scope.unevaluated:
             continue
-        signature = known.means(node, scope)
+        signature = known.signature_of_name(node, scope)
         if signature is not None:
             _check_called(node, scope, signature, known, uses, report, dynamic)
     for node, scope, foreseen in walk.calls:

@@ -61,7 +61,7 @@ class Known:
         name = node.id
         return name in self._builtins and name not in self.names and self._walk.resolve(name, scope) is None
 
-    def means(self, node, scope):
+    def signature_of_name(self, node, scope):
         """Returns the signature of the tool or helper that a Name means by itself; else None."""
         if node.__class__ is not ast.Name:
             return None
@@ -77,7 +77,7 @@ class Known:
         for _ in range(MAX_ALIASES):
             if node.__class__ is not ast.Name:
                 return None
-            found = self.means(node, scope)
+            found = self.signature_of_name(node, scope)
             if found is not None:
                 return found
             binding = self._walk.only_binding(node.id, scope)

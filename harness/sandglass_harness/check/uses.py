@@ -74,7 +74,7 @@ def _argument(node, scope, known):
         inner, parent = parent, parent.parent
     if parent.__class__ is not ast.Call or inner is parent.func:
         return None
-    signature = known.means(parent.func, scope)
+    signature = known.signature_of_name(parent.func, scope)
     if signature is not None:
         takes_functions = "awaits" in signature  # a Python tool may take them; the host takes JSON only
         return HAND_OUT if signature["name"] != "describe_tool" and not takes_functions else None

@@ -64,7 +64,7 @@ def become_a_script_process(fds):
     other processes as the zygote."""
     os.setsid()
     # First to high numbers: a target may be one of the sources.
-    high = [above(fd, 16) for fd in fds]
+    high = [duplicate_above(fd, 16) for fd in fds]
     for source, target in zip(high, (FRAME_FD, 1, 2)):
         os.dup2(source, target, inheritable=target < 3)
     os.closerange(4, 1 << 20)
@@ -88,7 +88,7 @@ def open_up():
     os.close(fd)
 
 
-def above(fd, lowest):
+def duplicate_above(fd, lowest):
     """Returns a duplicate of a descriptor with at least this number."""
     import fcntl
 

@@ -58,7 +58,7 @@ def describe(error):
     return message, cut(text, MAX_TRACEBACK)
 
 
-def brief(error):
+def describe_briefly(error):
     """Returns an exception in one line, for the reports of preloads and Python tools that failed to load."""
     return cut(f"{type(error).__name__}: {error}".replace("\n", " "), MAX_BRIEF)
 

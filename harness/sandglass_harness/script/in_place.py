@@ -197,7 +197,7 @@ def _load(report, name, job, config):
     try:
         job()
     except BaseException as error:
-        report["failed"].append({"name": name, "message": explain.brief(error)})
+        report["failed"].append({"name": name, "message": explain.describe_briefly(error)})
     else:
         report["loaded"].append(name)
 

@@ -10,7 +10,7 @@ import json
 import os
 
 from . import descendants, tools
-from .explain import brief
+from .explain import describe_briefly
 
 MAX_FAILED = 100
 
@@ -105,7 +105,7 @@ def _try_job(job, scope):
     try:
         job(scope)
     except BaseException as error:
-        return brief(error)
+        return describe_briefly(error)
     return "ok"
 
 

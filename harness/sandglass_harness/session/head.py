@@ -45,7 +45,7 @@ class Head:
             try:
                 load(base)
             except BaseException as error:
-                self._give_up(f"{name} could not be loaded: {explain.brief(error)}")
+                self._give_up(f"{name} could not be loaded: {explain.describe_briefly(error)}")
         self._namespace = cells.Namespace(base)
         self._cells = cell.Cells(self._namespace, self._emitter, self._make_bridge, grades.describe)
         self._blocks = 0
@@ -158,7 +158,7 @@ class Head:
     def _become_copy(self, fds, parent, is_alone):
         was_copy, self._is_copy = self._is_copy, True
         os.setsid()
-        control, out, err = [child.above(fd, 16) for fd in fds]
+        control, out, err = [child.duplicate_above(fd, 16) for fd in fds]
         for fd in fds:
             os.close(fd)
         _move(control, CONTROL_FD)

@@ -51,7 +51,7 @@ class _Session:
         except BaseException as error:  # of the code of a cell
             emit.disarm()
             self._emitter.forget_signals()
-            self._emitter.send({"type": "looked", "error": explain.brief(error)})
+            self._emitter.send({"type": "looked", "error": explain.describe_briefly(error)})
             return 1
         self._emitter.send_line(encode({"type": "looked", "found": found[:MAX_LISTED_NAMES]}))
         return 0
