@@ -32,7 +32,7 @@ export class ReviewedRuns {
   /**
    * Runs a script. The result is `rejected` for a script with mistakes, with packages that it may not use, or that the reviewer
    * does not accept.
-   * @throws SandglassError when the machinery fails; the error of the reviewer; TypeError for an answer that is no decision.
+   * @throws SandglassError when the machinery fails; the error of the reviewer; TypeError for an answer that is not a decision.
    */
   async run(script: string, options: RunOptions): Promise<RanScript> {
     const { declarer } = this.#runner.dependencies

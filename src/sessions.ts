@@ -296,7 +296,7 @@ class WorkspaceSession implements Session {
   }
 }
 
-/** The values that are not known yet, each with its name. Values that are no strings are refused elsewhere. */
+/** The values that are not known yet, each with its name. Values that are not strings are refused elsewhere. */
 function selectUnknown(
   known: readonly Readonly<Record<string, string>>[],
   given: object | null | undefined,

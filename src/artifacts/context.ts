@@ -21,7 +21,7 @@ export function artifactServiceFromContext(): ArtifactService | undefined {
 
 /**
  * Runs a function; the artifacts that it saves and loads without naming a session are those of this one.
- * @throws SandglassError `invalid_request` for an id that is no text.
+ * @throws SandglassError `invalid_request` for an id that is not a string.
  */
 export function withArtifactSession<T>(session: ArtifactSession, act: () => T): T {
   return sessions.run(checkSession(session), act)

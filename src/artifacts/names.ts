@@ -21,7 +21,7 @@ const MIME = new RegExp(`^${TOKEN}/${TOKEN}(?: *; *${TOKEN}=(?:${TOKEN}|"[ !#-\\
 
 /**
  * Splits `name@version`. Only decimal digits after the last `@` are a version; any other text is a name as a whole.
- * @throws SandglassError `invalid_request` for an empty name, and for a version that is no safe integer.
+ * @throws SandglassError `invalid_request` for an empty name, and for a version that is not a safe integer.
  */
 export function parseArtifactRef(ref: string): ArtifactRef {
   if (typeof ref !== 'string') throw invalid(`artifact reference: must be a string, not ${formatValue(ref)}`)
@@ -41,7 +41,7 @@ export function isUserArtifact(name: string): boolean {
 
 /**
  * The same name, if an artifact can have it.
- * @throws SandglassError `invalid_request` for a name that is no relative path of printable text, or ends like a version.
+ * @throws SandglassError `invalid_request` for a name that is not a relative path of printable text, or ends like a version.
  */
 export function checkArtifactName(name: string): string {
   const problem = nameProblem(name)

@@ -83,7 +83,7 @@ export class ChartFrames {
     return this.#isUsed ? `${base}; script-src ${this.#scripts}` : base
   }
 
-  /** The frame of a figure; undefined without plotly, and for JSON that is no figure or is too large. */
+  /** The frame of a figure; undefined without plotly, and for JSON that is not a figure or is too large. */
   frameOf(json: string): Html | undefined {
     const figure = this.canDraw ? parseFigure(json) : undefined
     if (figure === undefined) return undefined

@@ -45,7 +45,7 @@ interface Question {
 }
 
 /**
- * Writes each proposal and each call that waits for approval as a line, and reads each decision as a line. A line that is no decision
+ * Writes each proposal and each call that waits for approval as a line, and reads each decision as a line. A line that is not a decision
  * about one that waits is reported.
  */
 export class DecisionLines implements CallApprover {
@@ -92,7 +92,7 @@ export class DecisionLines implements CallApprover {
     const decided = Promise.withResolvers<DecisionLine>()
     this.#waiting.set(id, { problem, decided })
     await this.#write(line)
-    // Reads on while a script runs: the second answer to a question is told at once.
+    // Continues to read while a script runs: a second answer to a question is reported at once.
     this.#ended ??= this.#read().then(
       () => 'stdin ended',
       (error: unknown) => `stdin cannot be read (${messageOf(error)})`,

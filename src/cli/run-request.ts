@@ -123,7 +123,7 @@ export function secretsFrom(names: readonly string[], env: NodeJS.ProcessEnv): R
   return Object.fromEntries(entries)
 }
 
-/** The files of `--file`, by their paths in the sandbox. Only what is no regular file is read already. @throws UsageError. */
+/** The files of `--file`, by their paths in the sandbox. Only files that are not regular are read already. @throws UsageError. */
 export async function readFiles(given: readonly string[], signal: AbortSignal): Promise<FilesInput> {
   const entries: [string, FilesInput[string]][] = []
   let room = MAX_FILES_BYTES

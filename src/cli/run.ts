@@ -79,7 +79,7 @@ export async function run(given: Given, context: Context): Promise<number> {
   }
 }
 
-/** The skills of `--skill`. @throws SandglassError `invalid_request` for a directory that is none, and for two of one name. */
+/** The skills of `--skill`. @throws SandglassError `invalid_request` for a directory that is not a skill, and for two with the same name. */
 async function skillsOf(given: Given): Promise<readonly Skill[]> {
   const skills = await Promise.all(given.all('--skill').map((directory) => readSkill(directory)))
   const twice = skills.find(({ name }, index) => skills.findIndex((other) => other.name === name) !== index)

@@ -74,7 +74,7 @@ export interface CodeAgent {
   /**
    * Answers a proposal, and continues until an answer of the model or the next pause.
    * @throws SandglassError `proposal_decided` if another answer came first, or if the proposal is not the one that waits; TypeError for an answer
-   * that is no decision; else as {@link CodeAgent.resume}.
+   * that is not a decision; else as {@link CodeAgent.resume}.
    */
   answer(answer: CodeAnswer, options: ThreadOptions): Promise<CodeAgentState>
   /**

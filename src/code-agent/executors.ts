@@ -359,7 +359,7 @@ function textOfFailure(error: unknown): string | undefined {
 }
 
 /**
- * Separates the requirements, in their common form, from texts that are none.
+ * Separates the requirements, in their common form, from texts that are not requirements.
  * @throws SandglassError `dependency_invalid` for too many.
  */
 function sortOut(libraries: readonly string[]): {

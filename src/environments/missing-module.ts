@@ -48,7 +48,7 @@ function explainPip(script: string, declarer: Declarer): string | undefined {
   return PIP_INSTALL.test(script.slice(0, MAX_READ)) ? explainNoPip(declarer) : undefined
 }
 
-/** The warning for a script that called pip and went on; undefined if it does not call pip. */
+/** The warning for a script that called pip and continued; undefined if it does not call pip. */
 export function warnOfPip(script: string, declarer: Declarer = 'program'): string | undefined {
   return PIP_COMMAND.test(script.slice(0, MAX_READ).replaceAll(COMMENT, '')) ? explainNoPip(declarer) : undefined
 }

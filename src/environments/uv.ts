@@ -78,7 +78,7 @@ async function versionOf(program: string, cacheDir: string): Promise<string> {
   return version
 }
 
-/** Names the state of a file; undefined for what is no binary: a script may start another program the next time. */
+/** Names the state of a file; undefined for a file that is not a binary: a script may start another program the next time. */
 async function identityOf(program: string): Promise<string | undefined> {
   try {
     await using file = await open(program)

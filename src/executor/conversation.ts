@@ -207,7 +207,7 @@ export class Conversation {
     this.#tools?.close()
   }
 
-  /** Once the script is over: one that is told to end must not find its connection closed before. */
+  /** Ends the connection for tools when the script is over: a script that is asked to end must not find it closed before. */
   #endTools(): void {
     this.#closeTools()
     // An answer that the script does not read would delay the end.
@@ -269,7 +269,7 @@ export class Conversation {
     return rest
   }
 
-  /** Aborts the calls of a connection that is closed: nobody is left to take an answer, or to wait for a person. The script goes on. */
+  /** Aborts the calls of a connection that is closed: nobody is left to take an answer, or to wait for a person. The script continues. */
   #endCalls(): void {
     this.#tools?.close()
     for (const stop of this.#approvals) stop()

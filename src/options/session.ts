@@ -73,7 +73,7 @@ export type CellResult = ExecutionResult & CellEnd & { readonly number: number }
 export interface Session extends AsyncDisposable {
   readonly id: string
   /**
-   * Runs one cell. Whatever the cell does is told by the result; a result with `state: 'lost'` is the last one of the session.
+   * Runs one cell. The result describes whatever the cell does; a result with `state: 'lost'` is the last one of the session.
    * @throws SandglassError `sandbox_busy` during another cell or operation, `session_closed`, `session_lost`, and those of `Workspace.run`.
    */
   run(cell: string, options?: CellOptions): Promise<CellResult>

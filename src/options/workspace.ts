@@ -36,7 +36,7 @@ export interface WorkspaceOptions {
   readonly persist?: string
   /** The store of `persist`. */
   readonly store?: Store
-  /** With `persist`: how many seconds to wait for an owner to let go, from 0 to 604,800. Default 0. */
+  /** With `persist`: how many seconds to wait until the present owner closes it, from 0 to 604,800. Default 0. */
   readonly waitSec?: number
   /** With `persist`: called for a synchronisation that failed and that no call waits for. The next one tries again. */
   readonly onSyncError?: (error: unknown) => void
@@ -47,7 +47,7 @@ export interface WorkspaceOptions {
 /**
  * Checks the options of `workspace`.
  * @throws TypeError for an option that does not exist, SandglassError `invalid_request` for a time that cannot be and an
- * id that is no text, `limit_not_enforceable` for a disk without a bound.
+ * id that is not a string, `limit_not_enforceable` for a disk without a bound.
  */
 export function checkWorkspaceOptions(options: WorkspaceOptions): void {
   refuseUnknown('workspace', options, WORKSPACE_OPTIONS)

@@ -250,7 +250,7 @@ export class Attempts {
     found: Pick<Failure, 'script' | 'error'> & Partial<Failure>,
     emitted: ExecutionResult['intermediates'] = [],
   ): Round {
-    // A person may say the same twice; that is no repetition of the model.
+    // A person may give the same answer twice; that does not count as a repetition of the model.
     const repetition = status === 'not-accepted' ? null : this.stagnation.addFailure(found.script, found.error)
     const failure: Failure = {
       traceback: null,

@@ -1,5 +1,5 @@
 export { findStored, listStored, removeStored } from './inventory.ts'
-export { LETTING_GO_MS, WorkspaceLease } from './lease.ts'
+export { RELEASE_MS, WorkspaceLease } from './lease.ts'
 export { type EntryState, type FileState, isSame, MAX_ENTRIES } from './manifest.ts'
 export { isGone, thisProcess } from './owner-process.ts'
 export { checkWorkspaceId, MAX_CHECKPOINTS, type OwnerProcess, type TreeState, type WorkspaceRecord } from './record.ts'

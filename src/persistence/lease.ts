@@ -9,12 +9,12 @@ import { readRecord, type WorkspaceOwnerState, type WorkspaceRecord, writeRecord
 
 /** An owner that has not renewed its lease for this time is dead for all others. */
 export const LEASE_MS = 30_000
-/** Time for a store to end what it does when it is told to, and to take the end of the lease. */
-export const LETTING_GO_MS = 5000
+/** Time for a store to abort its present work, and to record the end of the lease. */
+export const RELEASE_MS = 5000
 
 /** Options of {@link WorkspaceLease.acquire}. */
 export interface LeaseOptions {
-  /** Time to wait for an owner to let go. Default 0. */
+  /** Time to wait until the present owner releases it. Default 0. */
   readonly waitMs?: number
   /** Default {@link LEASE_MS}; all who use a store must have the same. */
   readonly leaseMs?: number
@@ -106,7 +106,7 @@ export class WorkspaceLease {
   }
 
   /**
-   * Lets go of the workspace, once. Never rejects, and waits for {@link LETTING_GO_MS} at most: a lease that cannot be given back
+   * Releases the workspace, once. Never rejects, and waits for {@link RELEASE_MS} at most: a lease that cannot be given back
    * expires.
    */
   release(): Promise<void> {
@@ -114,7 +114,7 @@ export class WorkspaceLease {
       clearTimeout(this.#timer)
       const givenBack = this.#last.then(() => this.#giveBack())
       this.#last = givenBack
-      this.#released = within(givenBack, LETTING_GO_MS)
+      this.#released = within(givenBack, RELEASE_MS)
     }
     return this.#released
   }
@@ -122,7 +122,7 @@ export class WorkspaceLease {
   /** The lease ends in the step that writes so: a change that is queued behind it would take the workspace again. */
   async #giveBack(): Promise<void> {
     await this.#write((record) => ({ ...record, owner: null })).catch(() => undefined)
-    this.#ended ??= new SandglassError('workspace_closed', 'the workspace has let go of its files in the store')
+    this.#ended ??= new SandglassError('workspace_closed', 'the workspace has released its files in the store')
   }
 
   async #write(change: (record: WorkspaceRecord) => WorkspaceRecord): Promise<void> {

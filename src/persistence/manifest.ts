@@ -51,7 +51,7 @@ const SHAPE = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('link'), path, target: z.string().min(1).max(4096) }),
 ])
 
-/** A manifest in pieces: a line of JSON for each entry. Other work of this process goes on between them. */
+/** A manifest in pieces: a line of JSON for each entry. Other work of this process runs between them. */
 export async function* formatManifest(entries: Iterable<EntryState>): AsyncGenerator<Uint8Array, void, void> {
   let lines: string[] = []
   for (const entry of entries) {

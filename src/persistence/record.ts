@@ -123,7 +123,7 @@ export function parseRecord({ key, text }: StoreRecord, store: string): Workspac
   if (!parsed.success) {
     throw new SandglassError(
       'store_damaged',
-      `${store} has a record that is none of a workspace, ${key}: remove it, or update Sandglass`,
+      `${store} has a record that does not describe a workspace, ${key}: remove it, or update Sandglass`,
       { cause: parsed.error },
     )
   }

@@ -63,7 +63,7 @@ export interface SessionFrame {
 }
 
 /**
- * Begin a session with the state that another one has now, or had at a checkpoint. Answered as `session`. The two go on side by side,
+ * Begin a session with the state that another one has now, or had at a checkpoint. Answered as `session`. The two continue independently,
  * and end apart.
  */
 export interface SessionBranchFrame {

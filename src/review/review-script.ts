@@ -31,7 +31,7 @@ const MAX_CORRECTIONS = 10
 
 /**
  * Asks the reviewer, and asks again while the script in the answer has mistakes.
- * @throws TypeError for an answer that is no decision, the error of the reviewer, the reason of the signal.
+ * @throws TypeError for an answer that is not a decision, the error of the reviewer, the reason of the signal.
  */
 export async function reviewScript<F extends Findings>(
   { findings: found, script, ...about }: Candidate<F>,

@@ -49,7 +49,7 @@ export function assertPackagesFit(
   const version = python.split('.').slice(0, 2).join('.')
   const names = wrong.slice(0, MAX_NAMED).map(({ name }) => name)
   const isOfAnother = first.tags.some((tag) => (processorIn(tag) ?? processor) !== processor)
-  // pip installs for its own processor unless it is told of another.
+  // pip installs for its own processor unless it is given another.
   const platform = isOfAnother && processor !== undefined ? `--platform manylinux2014_${processor} ` : ''
   throw new SandglassError(
     'packages_do_not_fit',

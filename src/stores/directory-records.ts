@@ -123,7 +123,7 @@ async function readText(path: string): Promise<string> {
     await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
     const found = await file.stat()
     if (!found.isFile() || found.size > MAX_RECORD_BYTES)
-      throw new SandglassError('store_damaged', `${path} is no record of a store: remove it`)
+      throw new SandglassError('store_damaged', `${path} is not a record of a store: remove it`)
     return await file.readFile('utf8')
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return ''

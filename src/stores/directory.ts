@@ -26,7 +26,7 @@ const REST = /^[0-9a-f]{62}$/
  * Keeps everything in a directory, which is made for its owner only when something is stored. Many processes may use it at
  * once. What a call acknowledges is on the disk; what a killed process left behind is never seen, and removed after an hour. The file
  * system must have hard links.
- * @throws TypeError for a path that is none.
+ * @throws TypeError for an invalid path.
  */
 export function storeInDirectory(path: string): Store {
   if (typeof path !== 'string' || path === '' || path.includes('\0'))

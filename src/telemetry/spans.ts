@@ -70,7 +70,7 @@ function subscribedChannelOf(
   attributes: SpanAttributes,
 ): TracingChannel<SpanAttributes, SpanAttributes> | undefined {
   const span = tracingChannel<SpanAttributes, SpanAttributes>(`sandglass:${name}`)
-  // The end of a workspace is no part of anything, also if its idle timer was set in one.
+  // The cleanup of a workspace is part of no other operation: it is never silent, even if its idle timer was set in a silent one.
   const isSilent = name !== 'workspace.cleanup' && silent.getStore() === true
   if (!span.hasSubscribers || isSilent) return undefined
   const trace = currentTrace()

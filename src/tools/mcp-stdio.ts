@@ -100,7 +100,7 @@ export class StdioTransport implements Transport {
       return // some programs print other lines, too
     }
     const kind = kindOf(message)
-    // The client takes long to refuse what is no message. It subscribes to no notification, and keeps each for some turns.
+    // The client is slow to refuse a line that is not a message. It subscribes to no notification, and keeps each for some turns.
     if (kind === undefined || kind === 'notification') return
     if (kind === 'request') {
       if (this.#unanswered >= MAX_UNANSWERED) return
@@ -110,7 +110,7 @@ export class StdioTransport implements Transport {
   }
 }
 
-/** Undefined for what is no message of JSON-RPC. */
+/** Undefined for a line that is not a message of JSON-RPC. */
 function kindOf(message: unknown): 'request' | 'notification' | 'answer' | undefined {
   if (typeof message !== 'object' || message === null) return undefined
   if ('method' in message) return 'id' in message ? 'request' : 'notification'

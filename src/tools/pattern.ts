@@ -5,7 +5,7 @@ export interface Pattern {
 }
 
 const MAX_LINEAR_CHARS = 200
-/** One character: a class in brackets, an escape that is no reference, or itself. */
+/** One character: a class in brackets, an escape that is not a reference, or itself. */
 const ATOM = String.raw`(?:\[(?:[^\]\\]|\\[^])*\]|\\[dDwWsSnrtfv.\-/\\()[\]{}|*+?^$]|[^\\()[\]{}|*+?^$])`
 const PLAIN = new RegExp(`^\\^?${ATOM}*\\$?$`)
 const ANCHORED = new RegExp(String.raw`^\^(?:${ATOM}(?:\{\d{1,2}\})?)*(?:[*+?]|\{\d{1,3},\d{0,3}\})?${ATOM}*\$?$`)

@@ -13,7 +13,7 @@ export type ToolApproval = Readonly<Record<string, unknown>> | ((call: never) =>
 
 /**
  * The tools, with what `toolApproval` says about their calls.
- * @throws TypeError for the name of no tool, and for a value that is no status.
+ * @throws TypeError for a name that no tool has, and for a value that is not a status.
  */
 export function withToolApproval(given: ToolsInput, approval: ToolApproval): ToolsInput {
   const names = acceptedTools(given)
@@ -71,7 +71,7 @@ function withDecider(tool: Tool, ask: (call: AskedCall) => unknown): Tool {
 
 const STATUSES = ['not-applicable', 'approved', 'denied', 'user-approval'] as const
 
-/** @throws TypeError for a value that is no status. */
+/** @throws TypeError for a value that is not a status. */
 function statusOf(
   name: string,
   given: unknown,

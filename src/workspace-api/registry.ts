@@ -100,7 +100,7 @@ function refuseAborted(signal: AbortSignal | undefined): void {
   if (signal?.aborted === true) throw new SandglassError('aborted', 'the call was aborted: no workspace was acquired')
 }
 
-/** A caller leaves when its signal fires; what it waits for goes on. */
+/** A caller leaves when its signal fires; what it waits for continues. */
 async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise
   const { promise: left, reject } = Promise.withResolvers<never>()

@@ -28,7 +28,7 @@ const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
 
 /**
  * An engine whose programs get the variables of a provider. Those of the spec win; variables that steer shells, loaders and
- * interpreters (`PATH`, `BASH_ENV`, `LD_*` …), and names that are none, are dropped. They travel as variables, in no argument list.
+ * interpreters (`PATH`, `BASH_ENV`, `LD_*` …), and invalid names are dropped. They travel as variables, in no argument list.
  * @returns `engine` itself without a provider.
  */
 export function newEnvInjectingEngine(engine: Engine, provider: RunEnvProvider | undefined): Engine {

@@ -22,7 +22,7 @@ export interface SandglassEngine extends Engine {
   /**
    * Stages a skill, a directory of the host with a `SKILL.md`, at `skills/NAME`: by default read-only, shown from the host. A
    * read-only one with the same digest is not staged again.
-   * @throws SandglassError `invalid_request` for a directory that is no skill, `limit_not_enforceable` where it could be changed
+   * @throws SandglassError `invalid_request` for a directory that is not a skill, `limit_not_enforceable` where it could be changed
    */
   stageSkill(ws: Workspace, directory: string, options?: SkillOptions): Promise<SkillMeta>
 }

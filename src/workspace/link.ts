@@ -80,7 +80,7 @@ export class Link implements ActivityOwner {
   /** The end of the message of a loss: which files there still are. */
   lossNote: () => string = () => ''
 
-  /** The owner of activities that are no use of the workspace. */
+  /** The owner of activities that do not count as use of the workspace. */
   readonly #internalOwner: ActivityOwner
 
   /** True if an activity with processes must be the only one: no other begins while it lives, for it could read what is sent for that. */

@@ -3,7 +3,7 @@ import { SandglassError } from '../errors/index.ts'
 import {
   type EntryState,
   isSame,
-  LETTING_GO_MS,
+  RELEASE_MS,
   MAX_CHECKPOINTS,
   StoredTrees,
   type TreeState,
@@ -161,7 +161,7 @@ export class PersistedFiles {
   }
 
   /**
-   * Ends scripts and programs, synchronises a last time, and lets go of the workspace, even if the store hangs. Never rejects.
+   * Ends scripts and programs, synchronises a last time, and releases the workspace, even if the store hangs. Never rejects.
    * @param why the error of calls that have not settled then.
    */
   async close(why: SandglassError): Promise<void> {
@@ -182,7 +182,7 @@ export class PersistedFiles {
     this.#ended.abort(why)
     // Nobody waits for a store that never answers: the lease expires. The release has a bound of its own.
     const lettingGo = Promise.all([this.idle(), this.#lease.release()])
-    const late = AbortSignal.timeout(LETTING_GO_MS)
+    const late = AbortSignal.timeout(RELEASE_MS)
     await unlessAborted(lettingGo, late, 'the workspace was given back').catch(() => undefined)
   }
 

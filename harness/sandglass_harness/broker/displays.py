@@ -22,7 +22,7 @@ class Displays:
         self._count = self._bytes = 0
 
     def shape(self, frame):
-        """Returns the fields of a display. Raises ValueError for a frame that is no display."""
+        """Returns the fields of a display. Raises ValueError for a frame that is not a display."""
         data, left_out = frame.get("data"), frame.get("left_out", [])
         if frame.get("kind") not in ("result", "display") or not isinstance(data, dict) or not isinstance(left_out, list):
             raise ValueError("not a display")

@@ -10,7 +10,7 @@ DRAIN_SEC = 0.1  # for the output that dead processes left in the pipes
 READ_SIZE = 65536
 REST_SIZE = 4 << 20  # more than the pipes of a run can hold
 REST_READS = 4096  # bytes that were sent with descriptors are read piece by piece
-LIVE_READS = 16  # of a process that goes on: they take everything that a pipe holds, and no more than it writes meanwhile
+LIVE_READS = 16  # of a process that still runs: they take everything that a pipe holds, and no more than it writes meanwhile
 
 
 class Traffic:

@@ -147,7 +147,7 @@ class Cells:
         if self._describe is not None:
             frame["checkpoint"] = self._describe()
         try:
-            # By the emitter: a thread that goes on may be in the middle of a line.
+            # Written by the emitter: a thread that still runs may be in the middle of a line.
             self._emitter.send_line(encode(frame))
         except OSError:
             pass

@@ -181,7 +181,7 @@ def _run(pieces, scope):
 
 
 def _run_on_loop(pieces, namespace):
-    """Runs a cell as a task of the session's loop. Tasks that it starts go on while later cells await."""
+    """Runs a cell as a task of the session's loop. Tasks that it starts continue while later cells await."""
     import asyncio
 
     loop, after = namespace.loop(), []
@@ -192,7 +192,7 @@ def _run_on_loop(pieces, namespace):
         if task.done():
             task.exception()  # else asyncio warns that nobody asked for it
             raise
-        # It came between two steps of the task, which would go on in the next cell.
+        # It came between two steps of the task, which would continue in the next cell.
         task.cancel()
         try:
             return loop.run_until_complete(task)

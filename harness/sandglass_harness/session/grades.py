@@ -8,7 +8,7 @@ from . import descriptors
 
 WHOLE, PARTIAL = "whole", "partial"
 MAX_THREADS = 20  # in a list
-# Libraries with threads of their own that go on after a fork: part of the name of the file, and threads per processor.
+# Libraries with threads of their own that continue after a fork: part of the name of the file, and threads per processor.
 _SURVIVORS = (("openblas", 1), ("gomp", 1), ("libomp", 1), ("iomp", 1), ("libarrow", 2))
 _EXTRA = 8  # threads of pyarrow for input and output
 _SURVIVING_NAMES = ("jemalloc_bg_thd",)
@@ -105,7 +105,7 @@ def _describe_native_threads(native):
 
 
 def _stay_beyond(native, own, most):
-    """True if more than `most` of the threads have the name `own`, and go on."""
+    """True if more than `most` of the threads have the name `own`, and continue."""
     for _ in range(_LOOKS):
         if sum(_name_of(task) == own for task in native) <= most:
             return False
