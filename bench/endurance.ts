@@ -91,11 +91,11 @@ async function deadline(): Promise<Row[]> {
   const python = summarize(inPython)
   return [
     {
-      what: 'deadline of a Python loop to settled result (n=10)',
+      what: 'from the deadline of a Python loop to the settled result (n=10)',
       figure: `p50 ${ms(python.p50)}, max ${ms(python.max)}`,
     },
     {
-      what: 'deadline of a C loop to settled result, 300 ms grace included (n=10)',
+      what: 'from the deadline of a C loop to the settled result, 300 ms grace included (n=10)',
       figure: `p50 ${ms(c.p50)}, max ${ms(c.max)}`,
     },
   ]

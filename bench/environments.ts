@@ -101,7 +101,7 @@ async function installing(cacheDir: string, work: string): Promise<Row[]> {
     { what: `${PACKAGES.join(' and ')}: installed for the first time, nothing downloaded`, figure: ms(cold) },
     ratioRow(
       `the same from a directory of wheels, p50 (n=${ROUNDS})`,
-      `${ms(ours)} beside ${ms(uvs)}`,
+      `${ms(ours)} vs ${ms(uvs)}`,
       ours / uvs,
       1.3,
       'the two commands of uv',
@@ -130,7 +130,7 @@ async function starting(cacheDir: string): Promise<Row[]> {
   return [
     {
       what: '`createSandglass` in a fresh process with packages of the cache, p50 (n=15)',
-      figure: `${ms(withPackages)} beside ${ms(without)} without = ${ms(more)} more`,
+      figure: `${ms(withPackages)} vs ${ms(without)} without = ${ms(more)} more`,
       bound: '<= 15 ms more',
       met: more <= 15,
     },
@@ -181,14 +181,14 @@ async function running(cacheDir: string): Promise<Row[]> {
     },
     ratioRow(
       '`import pandas` loaded ahead, p50 (n=200)',
-      `${ms(withPandas)} beside ${ms(without)}`,
+      `${ms(withPandas)} vs ${ms(without)}`,
       withPandas / without,
       1.1,
       'a run without packages',
     ),
     {
-      what: 'the floor of that: a fork of Python with pandas loaded, and of one without, p50 (n=200)',
-      figure: `${ms(packedFork)} beside ${ms(fork)}`,
+      what: 'floor of the row above: fork of a Python with pandas loaded, and without, p50 (n=200)',
+      figure: `${ms(packedFork)} vs ${ms(fork)}`,
     },
   ]
 }
@@ -219,7 +219,7 @@ async function inTurn(cacheDir: string): Promise<Row[]> {
       figure: `${ms(rounds[0] ?? 0)}, ${ms(rounds.at(-1) ?? 0)}`,
     },
     {
-      what: 'and the most memory of idle sandboxes meanwhile (`maxIdleBytes` is 1 GiB)',
+      what: 'the same: highest memory of all idle sandboxes (`maxIdleBytes` is 1 GiB)',
       figure: `${(Math.max(...idle) / MiB).toFixed(0)} MiB`,
       bound: '<= 1024 MiB',
       met: Math.max(...idle) <= 1024 * MiB,

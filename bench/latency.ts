@@ -37,7 +37,7 @@ async function warm(python: string, rounds: number): Promise<Row[]> {
   const b2bFloor = summarize(floors)
   return [
     {
-      what: `lower bound: fork of a warm Python, one byte, wait (n=${base.n})`,
+      what: `floor: fork of a warm Python, one byte, wait (n=${base.n})`,
       figure: `p50 ${ms(base.p50)}, p95 ${ms(base.p95)}`,
     },
     ratioRow(`warm \`sg.run\`, 5 ms between runs, p50 (n=${of.n})`, ms(of.p50), of.p50 / base.p50, 1.5, 'floor'),

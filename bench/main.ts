@@ -60,7 +60,7 @@ async function main(): Promise<void> {
     process.stdout.write(`\n${table(compared.rows, compared.titles)}\n`)
     rows.push(...compared.rows)
   }
-  if (rows.some((row) => row.met === false)) process.stderr.write('a bound was not met\n')
+  if (rows.some((row) => row.met === false)) process.stderr.write('a target was not met\n')
 }
 
 function flag(name: string): string | undefined {

@@ -41,7 +41,7 @@ export async function orchestrator(python: string, rounds: number): Promise<Row[
     return [
       {
         what: `\`sg.solve\`, strict, journal in memory, p50 (n=${times.memory.n})`,
-        figure: `${ms(times.memory.p50)}, beside \`sg.run\` ${ms(times.run.p50)}, checked ${ms(times.checked.p50)}`,
+        figure: `${ms(times.memory.p50)}; \`sg.run\` ${ms(times.run.p50)}, with a check ${ms(times.checked.p50)}`,
       },
       ratioRow('added to a run, check included', ...added('memory', 'run'), 2, 'floor'),
       ratioRow('added to a run, unchecked', ...added('unchecked', 'run'), 2, 'floor'),

@@ -42,11 +42,11 @@ export async function persistence(): Promise<Row[]> {
       { what: `${FILES} new files of 1 KiB synchronised`, figure: ms(all) },
       {
         what: `one of them changed, and synchronised, p50 (n=${ROUNDS})`,
-        figure: `${ms(sync)} beside ${ms(walk)} for a walk = ${ms(sync - walk)} more`,
+        figure: `${ms(sync)} vs ${ms(walk)} for a walk = ${ms(sync - walk)} more`,
         bound: `<= ${MAX_BEYOND_MS} ms more`,
         met: sync - walk <= MAX_BEYOND_MS,
       },
-      { what: 'opened and closed by the next owner', figure: ms(restored) },
+      { what: 'workspace opened and closed by the next owner', figure: ms(restored) },
     ]
   } finally {
     rmSync(directory, { recursive: true, force: true })

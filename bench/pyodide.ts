@@ -68,7 +68,7 @@ export async function pyodideFigures(python: string): Promise<Row[]> {
       ),
       ...calls,
       { what: 'memory of an idle instance (PSS)', figure: memory },
-      { what: 'runs after each other in one pyodide sandbox', figure: `${sustained.toFixed(1)} runs/s` },
+      { what: 'consecutive runs in one pyodide sandbox', figure: `${sustained.toFixed(1)} runs/s` },
       { what: 'the same in one local sandbox', figure: `${sustainedLocal.toFixed(0)} runs/s` },
     ]
   } finally {
@@ -121,8 +121,8 @@ async function toolCalls(sandbox: Sandbox, local: Sandbox): Promise<Row[]> {
   return [
     { what: `plain echo of a byte through the pipes of a child process, p50 (n=${bare.n})`, figure: ms(bare.p50) },
     ratioRow(`host tool call of a pyodide script, p50 (n=${call.n})`, ms(call.p50), call.p50 / bare.p50, 4, 'echo'),
-    { what: 'host tool call of a local script beside that echo, p50', figure: beside(taken.localCalls) },
-    { what: "echo of a local sandbox's channel beside it, p50", figure: beside(taken.echoes) },
+    { what: 'host tool call of a local script, relative to that echo, p50', figure: beside(taken.localCalls) },
+    { what: "echo of a local sandbox's channel, relative to that echo, p50", figure: beside(taken.echoes) },
   ]
 }
 

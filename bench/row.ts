@@ -1,14 +1,14 @@
-/** One row of the table: the measured quantity, its figure, and the required bound. */
+/** One row of the table: the measured quantity, its figure, and its target. */
 export interface Row {
   readonly what: string
   /** One figure, or one for each column of the table. */
   readonly figure: string | readonly string[]
-  /** The bound as text; absent if the figure is only reported. */
+  /** The target as text; absent if the figure is only reported. */
   readonly bound?: string
   readonly met?: boolean
 }
 
-/** Makes a row for a ratio that must not exceed a bound. */
+/** Makes a row for a ratio that must not exceed a target. */
 export function ratioRow(what: string, figure: string, ratio: number, most: number, of: string): Row {
   return { what, figure: `${figure} = ${ratio.toFixed(2)}x ${of}`, bound: `<= ${most}x`, met: ratio <= most }
 }
@@ -21,7 +21,7 @@ export function ms(value: number): string {
 /** Formats rows as a Markdown table with these titles for the columns of figures. */
 export function table(rows: readonly Row[], titles: readonly string[] = ['figure']): string {
   const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
-  const head = ['what', ...titles, 'bound', '']
+  const head = ['what', ...titles, 'target', '']
   const verdict = (met: boolean | undefined): string => (met === undefined ? '' : met ? 'met' : '**not met**')
   return [
     line(head),

@@ -119,8 +119,8 @@ function compare(versions: readonly Version[], values: readonly number[][]): Row
   const [base, ...others] = values.map(percentiles)
   if (base === undefined) return []
   return others.flatMap((other, at) => {
-    const figure = (share: 'p10' | 'p50'): string => `${ms(other[share])} beside ${ms(base[share])}`
-    const what = `\`sg.run\` of ${versions[at + 1]?.name} beside ${versions[0]?.name}, p50 (n=${values[0]?.length})`
+    const figure = (share: 'p10' | 'p50'): string => `${ms(other[share])} vs ${ms(base[share])}`
+    const what = `\`sg.run\` of ${versions[at + 1]?.name} vs ${versions[0]?.name}, p50 (n=${values[0]?.length})`
     return [
       ratioRow(what, figure('p50'), other.p50 / base.p50, MOST, 'as long'),
       { what: 'the same, p10', figure: `${figure('p10')} = ${(other.p10 / base.p10).toFixed(2)}x as long` },

@@ -63,11 +63,11 @@ export async function touched(sg: Sandglass, { name, made, touch }: Live): Promi
     await expectDone(session, made)
     figures.push(ms(await series(() => measureMs(() => session.run(touch)), 4 * SETTLED_MS)))
   }
-  const [beside, without] = figures
+  const [withCheckpoint, without] = figures
   return [
     {
       what: `cell that writes to ${name}, p50 (n=${FEW})`,
-      figure: `${beside} beside a checkpoint, ${without} with \`checkpoints: 'off'\``,
+      figure: `${withCheckpoint} with a checkpoint, ${without} with \`checkpoints: 'off'\``,
     },
   ]
 }

@@ -51,12 +51,12 @@ async function cells(sg: Sandglass): Promise<Row[]> {
       bound: '<= 1 ms above the echo',
       met: above <= 1,
     },
-    ratioRow('the same', `${ms(p50('cell'))} beside ${ms(p50('run'))}`, p50('cell') / p50('run'), 1, "`sg.run('1')`"),
+    ratioRow('the same', `${ms(p50('cell'))} vs ${ms(p50('run'))}`, p50('cell') / p50('run'), 1, "`sg.run('1')`"),
     { what: "the same, `checkpoints: 'off'`", figure: ms(p50('bare')) },
   ]
   if (JUPYTER === undefined) return rows
   const script = join(import.meta.dirname, 'jupyter_cells.py')
   const jupyter = Number(execFileSync(JUPYTER, [script, String(ROUNDS)], { encoding: 'utf8' }))
-  const figure = `${ms(p50('cell'))} beside ${ms(jupyter)}`
+  const figure = `${ms(p50('cell'))} vs ${ms(jupyter)}`
   return [...rows, ratioRow('the same', figure, p50('cell') / jupyter, 0.3, 'a cell of a Jupyter kernel')]
 }

@@ -50,8 +50,8 @@ async function programs(ws: Workspace): Promise<Row[]> {
   const p50 = ours?.p50 ?? 0
   return [
     ratioRow(
-      `\`ws.exec('true')\`, 5 ms between two, p50 (n=${ROUNDS})`,
-      `${ms(p50)} beside ${ms(alone)}`,
+      `\`ws.exec('true')\`, 5 ms between calls, p50 (n=${ROUNDS})`,
+      `${ms(p50)} vs ${ms(alone)}`,
       p50 / alone,
       2,
       'fork, exec and wait by Python',
@@ -66,7 +66,7 @@ async function scripts(sg: Awaited<ReturnType<typeof createSandglass>>, ws: Work
   })
   const [pool, workspace] = [took['pool']?.p50 ?? 0, took['workspace']?.p50 ?? 0]
   return [
-    ratioRow(`\`ws.run\`, p50 (n=${ROUNDS})`, `${ms(workspace)} beside ${ms(pool)}`, workspace / pool, 1.3, '`sg.run`'),
+    ratioRow(`\`ws.run\`, p50 (n=${ROUNDS})`, `${ms(workspace)} vs ${ms(pool)}`, workspace / pool, 1.3, '`sg.run`'),
   ]
 }
 
@@ -82,7 +82,7 @@ async function firstByte(ws: Workspace): Promise<Row> {
   taken.sort((a, b) => a - b)
   const p50 = taken[Math.floor(taken.length / 2)] ?? 0
   return {
-    what: 'a line that a program writes, until the caller has it, p50 (n=200)',
+    what: 'from a line that a program writes until the caller has it, p50 (n=200)',
     figure: ms(p50),
     bound: '<= 2 ms',
     met: p50 <= 2,
@@ -123,7 +123,7 @@ async function smallFiles(ws: Workspace): Promise<Row[]> {
     const row = (way: string, taken: number): Row =>
       ratioRow(
         `${SMALL_FILES} files of 1 KiB ${way}, p50 (n=5)`,
-        `${ms(taken)} beside ${ms(tar)}`,
+        `${ms(taken)} vs ${ms(tar)}`,
         taken / tar,
         3,
         '`tar | tar`',
@@ -132,7 +132,7 @@ async function smallFiles(ws: Workspace): Promise<Row[]> {
       row('in', took['in']?.p50 ?? 0),
       row('out into an empty directory', out),
       {
-        what: 'the same over files that are there (`overwrite: true`), p50 (n=5)',
+        what: 'the same over existing files (`overwrite: true`), p50 (n=5)',
         figure: `${ms(over)} = ${(over / out).toFixed(2)}x as long`,
       },
     ]
@@ -169,8 +169,13 @@ async function largeFile(ws: Workspace): Promise<Row[]> {
     const grown = (most - before) / MiB
     return [
       row('one file of 512 MiB through the channel: in', into, 300),
-      row('and out', out, 200),
-      { what: 'growth of the host meanwhile', figure: `${grown.toFixed(0)} MiB`, bound: '<= 64 MiB', met: grown <= 64 },
+      row('the same file: out', out, 200),
+      {
+        what: "growth of the host's memory meanwhile",
+        figure: `${grown.toFixed(0)} MiB`,
+        bound: '<= 64 MiB',
+        met: grown <= 64,
+      },
     ]
   } finally {
     rmSync(above, { recursive: true, force: true })
