@@ -307,7 +307,7 @@ emit_result(said)
   },
   {
     id: 'SECRET-05',
-    claim: 'a piece of 4 characters counts too',
+    claim: 'a part of the value with 4 characters also counts',
     claimIn: 'docs/redaction.md',
     title:
       'outputs a secret across the cut of labels and levels at each offset, and in an error and a path of a warning',
