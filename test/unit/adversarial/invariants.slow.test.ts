@@ -50,7 +50,7 @@ test('accepts containers that end with their Sandglass, and an engine without co
 
 test('reports a list of containers without the container of the case', async () => {
   const blind = stateWith({ watchContainers: () => () => [] })
-  expect(await problemOf('no_leaked_containers', blind)).toBe('the list of containers misses warm')
+  expect(await problemOf('no_leaked_containers', blind)).toBe('the list of containers does not have warm')
 })
 
 test("finds a secret in the daemon's report during the run", async () => {
