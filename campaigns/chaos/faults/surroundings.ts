@@ -9,6 +9,8 @@ import { COMPLETED, DAEMON_LOST_MS, GRACE_MS, LONG_SEC, LOST, SHORT_SEC, TIMED_O
 const HOUR_MS = 3_600_000
 /** Free descriptors, fewer than a new sandbox needs. A container needs one connection, and some are already open. */
 const FEW_FILES: Readonly<Record<EngineName, number>> = { local: 4, docker: 1, pyodide: 4 }
+/** Interval at which the limit of descriptors follows those that are open. */
+const FOLLOW_MS = 50
 
 /** Faults that affect only new sandboxes; running scripts complete. */
 const ONLY_NEW_SANDBOXES = {
@@ -126,18 +128,34 @@ function makeReadOnly({ site, host }: FaultContext): Lift {
   return () => (host.isGone() ? undefined : inMounts('umount', site.engine.state))
 }
 
+/**
+ * Leaves the host a few free descriptors. The limit follows the open descriptors down for the whole fault, because a sandbox
+ * that ends during it, such as one that was being removed when the fault began, would otherwise make room for a new one.
+ */
 function limitDescriptors({ host, site, random }: FaultContext): Lift {
-  const max = FEW_FILES[site.engine.name as EngineName]
+  const spare = random.below(FEW_FILES[site.engine.name as EngineName])
   const limit = (soft: number): void => void execFileSync('prlimit', ['--pid', String(host.pid), `--nofile=${soft}:`])
   const before = Number(
     execFileSync('prlimit', ['--pid', String(host.pid), '--nofile', '--noheadings', '--output=SOFT'], {
       encoding: 'utf8',
     }),
   )
-  const open = new Set(readdirSync(`/proc/${host.pid}/fd`).map(Number))
-  const free = Array.from({ length: open.size + max + 1 }, (_, number) => number).filter((fd) => !open.has(fd))
-  // The kernel assigns the lowest free number below the limit.
-  limit(free[random.below(max)] ?? before)
-  // If the host died, its runs have reported that.
-  return () => (host.isGone() ? undefined : limit(before))
+  let current = before
+  const lower = (): void => {
+    if (host.isGone()) return
+    const open = new Set(readdirSync(`/proc/${host.pid}/fd`).map(Number))
+    const free = Array.from({ length: open.size + spare + 1 }, (_, number) => number).filter((fd) => !open.has(fd))
+    // The kernel assigns the lowest free number below the limit.
+    const wanted = free[spare] ?? before
+    if (wanted >= current) return
+    current = wanted
+    limit(current)
+  }
+  lower()
+  const timer = setInterval(lower, FOLLOW_MS)
+  return () => {
+    clearInterval(timer)
+    // If the host died, its runs have reported that.
+    if (!host.isGone()) limit(before)
+  }
 }
