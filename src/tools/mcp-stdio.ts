@@ -37,6 +37,8 @@ export class StdioTransport implements Transport {
   async start(): Promise<void> {
     const { command, args, env, cwd, onStderr } = this.#program
     const started = spawn(command, args, { env, cwd, stdio: ['pipe', 'pipe', 'pipe'] })
+    // Rejects with the reason. Node makes no streams if no descriptor is left.
+    if (started.pid === undefined) await once(started, 'spawn')
     this.#process = started
     started.on('error', (error) => this.onerror?.(error))
     started.on('close', () => {

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -368,3 +368,31 @@ test('headers of a tool server are sent to no other one that it redirects to', a
   })
   expect(seen).toEqual(['/', '/mcp/'])
 })
+
+/** Connects to a tool server from a process without a free descriptor, and prints the code and the message. */
+const WITHOUT_DESCRIPTORS = `
+import { openSync } from 'node:fs'
+import { connectMcp } from ${JSON.stringify(new URL('../../../src/tools/index.ts', import.meta.url))}
+const server = { command: process.execPath, args: ['-e', ''] }
+const failure = () => connectMcp(server).catch(({ code, message }) => [code, message])
+await failure() // loads what needs descriptors
+try {
+  for (;;) openSync('/dev/null')
+} catch {}
+console.error(JSON.stringify(await failure()))
+`
+
+test.skipIf(process.platform !== 'linux')(
+  'a tool server that cannot be started for want of descriptors is reported, and the host goes on',
+  () => {
+    const host = ['-n', '64', process.execPath, '--no-warnings', '--input-type=module', '--eval', WITHOUT_DESCRIPTORS]
+    const { status, stderr } = spawnSync('sh', ['-c', 'ulimit "$1" "$2"; shift 2; exec "$@"', 'sh', ...host], {
+      encoding: 'utf8',
+      timeout: 60_000,
+    })
+    expect([status, stderr]).toEqual([
+      0,
+      expect.stringMatching(/^\["mcp_unreachable","no MCP server answers at .* EMFILE\./),
+    ])
+  },
+)
