@@ -37,10 +37,19 @@ const LONGEST = [
   'test/sandbox/cli/solve.test.ts',
   'test/sandbox/cli/tools.test.ts',
   'test/sandbox/environments/pyodide.test.ts',
+  'test/daemon/conformance/gvisor.test.ts',
+  'test/daemon/engines/docker/daemon-faults.test.ts',
+  'test/daemon/conformance/docker.test.ts',
+  'test/campaign/adversarial/mutations.test.ts',
+  'test/campaign/adversarial/pyodide/cases.test.ts',
+  'test/campaign/adversarial/docker/cases.test.ts',
+  'test/campaign/adversarial/local/cases.test.ts',
+  'test/campaign/fuzz/stall.test.ts',
 ]
 /** Where there is no person to wait, a failure by a full machine costs more than the time of another worker saves. */
 const IS_CI = process.env['CI'] !== undefined
-const CAREFUL = IS_CI ? 1 : 2
+/** Files whose bounds count single seconds while faults strike several hosts. No other file runs beside them. */
+const ALONE = ['test/campaign/{chaos,kills}.test.ts']
 
 /** Node loads the library as it does for users, and from its cache of compiled code: in half of the time that vite takes. */
 const BY_NODE = { server: { deps: { external: [/\/src\/.*\.ts$/] } } }
@@ -90,22 +99,23 @@ const config: ViteUserConfig = {
           sequence: { groupOrder: 1 },
         },
       })),
-      // Bounds on settling and killing are behaviour, and hold where the machine is not full of other files' sandboxes.
+      // Bounds on settling and killing are behaviour. They hold with two files at once, and not where more files fill the machine.
       // Few tests of the library have some, and its files share processes: loading it takes half a second of processor time.
       ...[
-        { name: 'waiting', include: WAITING, exclude: [], maxWorkers: 2 * CAREFUL, order: 0 },
+        { name: 'waiting', include: WAITING, exclude: [], maxWorkers: IS_CI ? 2 : 4, order: 0 },
         { name: 'library', include: LIBRARY, exclude: WAITING, maxWorkers: IS_CI ? 2 : 3, isolate: false, order: 2 },
         {
           name: 'sandbox',
           include: ['test/sandbox/**/*.test.ts'],
           exclude: [...WAITING, ...LIBRARY],
-          maxWorkers: CAREFUL,
+          maxWorkers: 2,
           order: 3,
         },
-        { name: 'slow', include: [SLOW], exclude: WAITING, maxWorkers: CAREFUL, order: 3 },
-        { name: 'daemon', include: ['test/daemon/**/*.test.ts'], exclude: [], maxWorkers: 1, order: 4 },
-        { name: 'postgres', include: ['test/postgres/**/*.test.ts'], exclude: [], maxWorkers: 1, order: 5 },
-        { name: 'campaign', include: ['test/campaign/**/*.test.ts'], exclude: [], maxWorkers: 1, order: 6 },
+        { name: 'slow', include: [SLOW], exclude: WAITING, maxWorkers: 2, order: 3 },
+        { name: 'daemon', include: ['test/daemon/**/*.test.ts'], exclude: [], maxWorkers: 2, order: 4 },
+        { name: 'postgres', include: ['test/postgres/**/*.test.ts'], exclude: [], maxWorkers: 2, order: 4 },
+        { name: 'campaign', include: ['test/campaign/**/*.test.ts'], exclude: ALONE, maxWorkers: 2, order: 5 },
+        { name: 'alone', include: ALONE, exclude: [], maxWorkers: 1, order: 6 },
       ].map(({ order, ...project }) => ({
         test: {
           ...project,
