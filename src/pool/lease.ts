@@ -2,8 +2,8 @@ import type { Sandbox } from '../sandbox/index.ts'
 
 /**
  * A sandbox borrowed from the pool, for `await using`. Keep the lease for as long as the sandbox is
- * used: one that is garbage-collected without having been given back has its sandbox destroyed.
- * The first of `release`, `destroy` and disposal decides; every later call waits for the same end and does nothing more.
+ * used: the sandbox of a lease that is garbage-collected before it was released is destroyed.
+ * The first of `release`, `destroy` and disposal decides; later calls only wait for the same end.
  */
 export interface Lease extends AsyncDisposable {
   readonly sandbox: Sandbox
@@ -12,14 +12,15 @@ export interface Lease extends AsyncDisposable {
   /** Only leases of the same key share a sandbox. */
   readonly key: string
   /**
-   * Gives the sandbox back for the next lease of the same key, or ends it when it is dead, used up or not needed any
-   * more; then it resolves when the sandbox is gone. The caller must have wiped it before. A run that still uses it is
-   * cancelled, and its sandbox ended. Never rejects.
+   * Returns the sandbox to the pool for the next lease of the same key. Destroys it instead if it is dead, was leased
+   * `maxUses` times or is surplus; then resolves when the sandbox is gone. The caller must have wiped it before. A run that
+   * still uses it is cancelled, and its sandbox destroyed. Never rejects.
    */
   release(): Promise<void>
   /**
    * Says that the user of the sandbox waits for a person: until the returned function is called or the lease ends, the sandbox does
-   * not count towards the sizes of the pool, so that others are served. At most 32 leases of a pool are parked; further ones still count.
+   * not count towards the sizes of the pool, so that others are served. At most 32 leases of a pool are parked; further ones
+   * still count.
    */
   park(): () => void
   /** Ends the sandbox, because its state must not reach anybody else. Resolves when it is gone. Never rejects. */
@@ -36,8 +37,8 @@ export interface Holding {
   giveBack(how: 'released' | 'destroyed' | 'abandoned'): Promise<void>
 }
 
-/** Makes the leases of a pool, and ends the sandboxes of those that were dropped without being given back. */
-export function leaseMaker(): (holding: Holding) => Lease {
+/** Returns a function that makes the leases of a pool. Destroys the sandbox of a lease that was dropped without a release. */
+export function createLeaseFactory(): (holding: Holding) => Lease {
   const abandoned = new FinalizationRegistry<Holding>((holding) => void holding.giveBack('abandoned'))
   return (holding) => {
     let ended: Promise<void> | null = null

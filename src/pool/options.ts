@@ -11,7 +11,7 @@ export interface PoolOptions {
   readonly poolSize?: number
   /** Sandboxes per spec made on demand above `poolSize`. Default 2. */
   readonly maxOverflow?: number
-  /** The longest wait of a checkout, in milliseconds. Default 30,000. */
+  /** Maximum time that a checkout waits, in milliseconds. Default 30,000. */
   readonly checkoutTimeoutMs?: number
   /** Leases after which a sandbox is retired. Default 50; 1 gives every lease a sandbox of its own. */
   readonly maxUses?: number
@@ -72,17 +72,17 @@ export function resolvePoolOptions(given: PoolOptions): ResolvedPoolOptions {
   if (given.isHealthy !== undefined && typeof given.isHealthy !== 'function') {
     throw new TypeError('isHealthy: must be a function')
   }
-  const poolSize = count('poolSize', given.poolSize ?? 2, 0)
-  const maxOverflow = count('maxOverflow', given.maxOverflow ?? 2, 0)
+  const poolSize = checkCount('poolSize', given.poolSize ?? 2, 0)
+  const maxOverflow = checkCount('maxOverflow', given.maxOverflow ?? 2, 0)
   if (poolSize + maxOverflow < 1) throw new TypeError('maxOverflow: must be at least 1 when poolSize is 0')
   return {
     engine: given.engine,
     poolSize,
     maxOverflow,
-    checkoutTimeoutMs: timerMs('checkoutTimeoutMs', given.checkoutTimeoutMs ?? 30_000),
-    maxUses: count('maxUses', given.maxUses ?? 50, 1),
-    maxIdleBytes: count('maxIdleBytes', given.maxIdleBytes ?? MAX_IDLE_BYTES, 0),
-    healthCheckAfterIdleMs: duration('healthCheckAfterIdleMs', given.healthCheckAfterIdleMs ?? 30_000),
+    checkoutTimeoutMs: checkTimerMs('checkoutTimeoutMs', given.checkoutTimeoutMs ?? 30_000),
+    maxUses: checkCount('maxUses', given.maxUses ?? 50, 1),
+    maxIdleBytes: checkCount('maxIdleBytes', given.maxIdleBytes ?? MAX_IDLE_BYTES, 0),
+    healthCheckAfterIdleMs: checkDuration('healthCheckAfterIdleMs', given.healthCheckAfterIdleMs ?? 30_000),
     ...(given.isHealthy === undefined ? {} : { isHealthy: given.isHealthy }),
   }
 }
@@ -90,7 +90,7 @@ export function resolvePoolOptions(given: PoolOptions): ResolvedPoolOptions {
 const LIMITS = ['memoryBytes', 'cpus', 'pids', 'diskBytes'] as const satisfies readonly (keyof SandboxSpec['limits'])[]
 
 /**
- * Checks that limits of a sandbox are complete: an engine asks the kernel for them as they are.
+ * Checks that limits of a sandbox are complete: an engine passes them to the kernel unchanged.
  * @throws TypeError naming the limit.
  */
 export function checkLimits(name: string, limits: unknown): void {
@@ -107,24 +107,24 @@ export function checkLimits(name: string, limits: unknown): void {
 }
 
 /**
- * A time that a timer can wait, in milliseconds.
+ * Checks a time in milliseconds that a timer can wait, and returns it.
  * @throws TypeError naming the option.
  */
-export function timerMs(name: string, value: unknown): number {
+export function checkTimerMs(name: string, value: unknown): number {
   if (typeof value !== 'number' || !(value >= 0 && value <= MAX_TIMER_MS)) {
     throw new TypeError(`${name}: ${String(value)} is not a number of milliseconds from 0 to ${MAX_TIMER_MS}`)
   }
   return value
 }
 
-function duration(name: string, value: unknown): number {
+function checkDuration(name: string, value: unknown): number {
   if (typeof value !== 'number' || !(value >= 0)) {
     throw new TypeError(`${name}: ${String(value)} is not a number of milliseconds of at least 0`)
   }
   return value
 }
 
-function count(name: string, value: unknown, min: number): number {
+function checkCount(name: string, value: unknown, min: number): number {
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < min) {
     throw new TypeError(`${name}: ${String(value)} is not a whole number of at least ${min}`)
   }

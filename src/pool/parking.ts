@@ -1,4 +1,4 @@
-/** The greatest number of parked leases of a pool: each holds the memory of a sandbox. */
+/** Maximum number of parked leases of a pool: each holds the memory of a sandbox. */
 const MAX_PARKED = 32
 
 /** Counts the parked leases of a pool, over all specs. */
@@ -9,7 +9,7 @@ export class Parking {
     return this.#count >= MAX_PARKED
   }
 
-  /** Call the returned function once, when the lease counts again. */
+  /** Counts one more lease. Call the returned function once, when the lease is no longer parked. */
   enter(): () => void {
     this.#count += 1
     return () => void (this.#count -= 1)

@@ -1,6 +1,6 @@
 import type { Sandbox } from '../sandbox/index.ts'
 
-/** The part that every state but the last shares. */
+/** The part that all states except the last one share. */
 interface Living {
   end(gone: Promise<void>): void
 }
@@ -44,8 +44,8 @@ export interface Ending {
 }
 
 /**
- * The state of a sandbox of the pool. Each state has the changes that may follow it, and no others: nothing follows the
- * end. Read it again after each change.
+ * The state of a sandbox of the pool. Each state has a method for each transition that it allows; the
+ * last one has none. Read the state again after each transition.
  */
 export type PooledState = Idle | Checking | Leased | Recovering | Ending
 
@@ -91,7 +91,7 @@ export class PooledSandbox {
     return this.#dead
   }
 
-  /** True if nobody has it, and its health is not being checked. */
+  /** True if it is not leased, and its health is not being checked. */
   get isFree(): boolean {
     return this.#state.kind === 'idle' || this.#state.kind === 'recovering'
   }
@@ -149,7 +149,7 @@ export class PooledSandbox {
 }
 
 /**
- * The same sandbox with a hook that is called when its end begins. A container may take seconds to end: in that time it
+ * Wraps a sandbox with a hook that is called when its destruction begins. A container may take seconds to end: in that time it
  * cannot run anything, but `closed` is not settled yet.
  */
 function withDestroyHook(sandbox: Sandbox, onDestroy: () => void): Sandbox {
@@ -173,33 +173,33 @@ function withDestroyHook(sandbox: Sandbox, onDestroy: () => void): Sandbox {
   }
 }
 
-/** The wishes of a checkout: its lease key, and one sandbox if possible. */
-export interface Wish {
+/** The request of a checkout: its lease key, and the sandbox that it prefers. */
+export interface LeaseRequest {
   readonly key: string
   readonly wanted: PooledSandbox | null
 }
 
 /**
- * The idle sandbox that suits a wish best: the wanted one, then the one of the same key that came back last, then a
- * fresh one. Expects the sandboxes in the order in which they came back.
+ * Chooses the idle sandbox that fits a request best: the wanted one, then the one of the same key that was returned last, then a
+ * fresh one. Expects the sandboxes in the order in which they were returned.
  */
-export function chooseIdle(sandboxes: Iterable<PooledSandbox>, wish: Wish): PooledSandbox | null {
+export function chooseIdle(sandboxes: Iterable<PooledSandbox>, request: LeaseRequest): PooledSandbox | null {
   let sameKey: PooledSandbox | null = null
   let fresh: PooledSandbox | null = null
   for (const pooled of sandboxes) {
     if (pooled.state.kind !== 'idle') continue
     if (pooled.key === null) fresh ??= pooled
-    else if (pooled.key === wish.key) sameKey = pooled
+    else if (pooled.key === request.key) sameKey = pooled
     else continue
-    if (pooled === wish.wanted) return pooled
+    if (pooled === request.wanted) return pooled
   }
   return sameKey ?? fresh
 }
 
-/** A recovering sandbox that fits a wish and that no waiter counts on. */
+/** Chooses a recovering sandbox that fits a request and that no waiter counts on. */
 export function chooseRecovering(
   sandboxes: Iterable<PooledSandbox>,
-  { key }: Wish,
+  { key }: LeaseRequest,
   countedOn: ReadonlySet<PooledSandbox>,
 ): PooledSandbox | null {
   for (const pooled of sandboxes) {
@@ -208,7 +208,7 @@ export function chooseRecovering(
   return null
 }
 
-/** The free sandbox to give up for another key: the one that came back first. */
+/** Chooses the free sandbox to end in favour of another key: the one that was returned first. */
 export function chooseVictim(
   sandboxes: Iterable<PooledSandbox>,
   key: string,
@@ -220,8 +220,8 @@ export function chooseVictim(
   return null
 }
 
-/** True if the wanted sandbox is out under the same key, so that it is worth waiting for. */
-export function isWorthWaitingFor({ wanted, key }: Wish): boolean {
+/** True if the wanted sandbox is leased, checked or recovering under the same key, so that it is worth waiting for. */
+export function isWorthWaitingFor({ wanted, key }: LeaseRequest): boolean {
   if (wanted === null || wanted.dead || wanted.key !== key) return false
   const { kind } = wanted.state
   return kind === 'leased' || kind === 'checking' || kind === 'recovering'

@@ -3,7 +3,7 @@ import type { Counters } from './stats.ts'
 import type { Stock } from './stock.ts'
 import type { Waiter } from './waiter.ts'
 
-/** The turn of one waiter: it takes a sandbox, lets those behind it go ahead, or holds them up. */
+/** The decision for one waiter: it takes a sandbox, lets those behind it go ahead, or blocks them. */
 type Turn =
   | { readonly kind: 'take'; readonly idle: PooledSandbox }
   | { readonly kind: 'pass' }
@@ -12,16 +12,16 @@ type Turn =
 const PASS: Turn = { kind: 'pass' }
 const HOLD: Turn = { kind: 'hold' }
 
-/** The checkouts that wait, in order of arrival. {@link serve} is the only way to a sandbox, so nobody is overtaken. */
+/** The checkouts that wait, in order of arrival. Only {@link serve} hands out sandboxes, so nobody is overtaken. */
 export class Queue {
   readonly #waiters = new Set<Waiter>()
   readonly #stock: Stock
-  /** The greatest number of sandboxes. */
+  /** Maximum number of sandboxes. */
   readonly #capacity: number
   readonly #counters: Counters
   readonly #offer: (waiter: Waiter, pooled: PooledSandbox) => void
 
-  /** @param offer takes the waiter out of the queue, or marks it as checking. */
+  /** @param offer removes the waiter from the queue, or marks it as checking. */
   constructor(
     stock: Stock,
     capacity: number,
@@ -46,7 +46,7 @@ export class Queue {
     this.#waiters.add(waiter)
   }
 
-  /** Takes out a waiter that gets a sandbox. */
+  /** Removes a waiter that gets a sandbox. */
   take(waiter: Waiter): void {
     this.#waiters.delete(waiter)
     if (waiter.outcome === null) this.#counters.hits += 1
@@ -61,15 +61,18 @@ export class Queue {
     for (const waiter of this.#waiters) this.drop(waiter, error)
   }
 
-  /** A sandbox ended during its health check: its waiter continues. */
+  /** Lets the waiter of a sandbox that ended during its health check continue. */
   stopChecking(pooled: PooledSandbox): void {
     for (const waiter of this.#waiters) if (waiter.checking === pooled) waiter.checking = null
   }
 
-  /** Charges a failed creation to one waiter: to `origin`, for which it began, or to the first other one that had one started. */
+  /**
+   * Charges a failed creation to one waiter: to `origin`, for which it was started, else to the first other waiter for which
+   * one was started.
+   */
   charge(origin: Waiter, error: unknown): void {
-    const hopeful = [...this.#waiters].filter((one) => one.demanded && one.failed === null)
-    const waiter = hopeful.includes(origin) ? origin : hopeful[0]
+    const candidates = [...this.#waiters].filter((one) => one.demanded && one.failed === null)
+    const waiter = candidates.includes(origin) ? origin : candidates[0]
     if (waiter !== undefined) waiter.failed = { error }
   }
 

@@ -13,7 +13,7 @@ export class Refill {
   #active = false
   #lastError: unknown
 
-  /** @param retry is called when it is time to try again. */
+  /** @param retry is called when the delay is over. */
   constructor(stock: Stock, poolSize: number, counters: Counters, retry: () => void) {
     this.#stock = stock
     this.#poolSize = poolSize
@@ -36,7 +36,7 @@ export class Refill {
     this.#active = false
   }
 
-  /** Fills the shelf without waiting for the next try. The caller must call {@link run} afterwards. */
+  /** Fills the shelf without waiting for the next retry. The caller must call {@link run} afterwards. */
   prewarm(): Promise<void> {
     const ready = Promise.withResolvers<void>()
     this.#prewarmers.add(ready)
@@ -63,7 +63,7 @@ export class Refill {
     this.#lastError = undefined
   }
 
-  /** Resets the delay between tries after a sandbox was used. */
+  /** Resets the delay between retries after a sandbox was used. */
   noteUse(): void {
     this.#backOff.noteSuccess()
   }
@@ -80,7 +80,7 @@ export class Refill {
     this.#lastError = error
   }
 
-  /** Cancels the planned try and rejects the calls that wait for a full shelf. */
+  /** Cancels the scheduled retry and rejects the calls that wait for a full shelf. */
   close(reason: unknown): void {
     this.#backOff.cancel()
     this.#rejectPrewarmers(reason)

@@ -2,7 +2,7 @@ import { messageOf, SandglassError } from '../errors/index.ts'
 import type { PooledSandbox } from './pooled-sandbox.ts'
 import type { PoolStats } from './stats.ts'
 
-/** The error of everything that is asked of a closed pool. */
+/** The error of each call of a closed pool. */
 export function closedError(): SandglassError {
   return new SandglassError('pool_closed', 'the sandbox pool is closed; make a new one')
 }
@@ -20,10 +20,10 @@ export interface Fullness extends Pick<PoolStats, 'leased' | 'starting' | 'waiti
 }
 
 /**
- * The error of a checkout that waited to its deadline.
+ * The error of a checkout that reached its deadline.
  * @param name of the spec.
  * @param wanted the one sandbox that it waited for, or null if any would do.
- * @param lastError why the engine last failed, or undefined when it works.
+ * @param lastError the last error of the engine; undefined while it works.
  */
 export function exhaustedError(
   name: string,
@@ -40,10 +40,10 @@ export function exhaustedError(
     `after ${timeoutMs} ms`,
   ].join(', ')
   const what = wanted === null ? `sandbox of spec "${name}"` : `lease of sandbox ${wanted.sandbox.id}`
-  const why = lastError === undefined ? '' : `; the engine last said: ${messageOf(lastError)}`
+  const why = lastError === undefined ? '' : `; the last error of the engine: ${messageOf(lastError)}`
   return new SandglassError(
     'pool_exhausted',
-    `pool exhausted: no ${what} became free (${sizes})${why}; give leases back sooner, ` +
+    `pool exhausted: no ${what} became free (${sizes})${why}; release leases sooner, ` +
       'or raise poolSize, maxOverflow or checkoutTimeoutMs',
     lastError === undefined ? undefined : { cause: lastError },
   )

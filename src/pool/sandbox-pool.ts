@@ -2,14 +2,14 @@ import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { SandglassError } from '../errors/index.ts'
 import type { SandboxSpec } from '../sandbox/index.ts'
-import { type Holding, type Lease, leaseMaker } from './lease.ts'
+import { type Holding, type Lease, createLeaseFactory } from './lease.ts'
 import {
   checkLimits,
   type CheckoutOptions,
   type PoolOptions,
   type ResolvedPoolOptions,
   resolvePoolOptions,
-  timerMs,
+  checkTimerMs,
 } from './options.ts'
 import { Parking } from './parking.ts'
 import { abortedError, closedError } from './refusals.ts'
@@ -30,9 +30,9 @@ export interface PoolCloseOptions {
 export class SandboxPool implements AsyncDisposable {
   readonly #options: ResolvedPoolOptions
   readonly #shelves: Map<string, Shelf> = new Map()
-  readonly #makeLease: (holding: Holding) => Lease = leaseMaker()
+  readonly #makeLease: (holding: Holding) => Lease = createLeaseFactory()
   readonly #defaultKey: string = `pool:${randomUUID()}`
-  /** Names of specs that callers made up, the one used last at the end. */
+  /** Names of occasional specs, in order of last use. */
   readonly #occasional: Set<string> = new Set()
   /** Pools for variants of a spec, which close with this one. */
   readonly #beside: SandboxPool[] = []
@@ -46,9 +46,9 @@ export class SandboxPool implements AsyncDisposable {
   }
 
   /**
-   * Adds a spec; one that is already there under the same name and is equal changes nothing.
+   * Adds a spec; an equal one of the same name changes nothing.
    * @param options `occasional`: nothing is kept warm for it before its third checkout, and it gives its idle sandboxes
-   * up when those of all specs take more than `maxIdleBytes`; for specs that callers make up as they go.
+   * up when those of all specs take more than `maxIdleBytes`. For specs that are not known in advance.
    * @throws TypeError when the name belongs to another spec, or a limit is missing.
    */
   addSpec(name: string, spec: SandboxSpec, options: { readonly occasional?: boolean } = {}): void {
@@ -106,7 +106,7 @@ export class SandboxPool implements AsyncDisposable {
     const { key = this.#defaultKey, sandboxId, signal, timeoutMs = this.#options.checkoutTimeoutMs } = options
     if (typeof key !== 'string') throw new TypeError('key: must be a string')
     if (sandboxId !== undefined && typeof sandboxId !== 'string') throw new TypeError('sandboxId: must be a string')
-    timerMs('timeoutMs', timeoutMs)
+    checkTimerMs('timeoutMs', timeoutMs)
     if (this.#closing !== null) throw closedError()
     const shelf = this.#shelf(name)
     if (signal?.aborted === true) throw abortedError(signal)
@@ -115,7 +115,7 @@ export class SandboxPool implements AsyncDisposable {
   }
 
   /**
-   * Ends the idle sandboxes of a spec, and keeps nothing warm for it until it is asked for again.
+   * Ends the idle sandboxes of a spec, and keeps none warm for it until its next checkout.
    * @throws SandglassError `unknown_spec`.
    */
   dropIdle(name: string): void {
@@ -143,9 +143,9 @@ export class SandboxPool implements AsyncDisposable {
       : this.#shelf(name).stats()
   }
 
-  /** True while there are sandboxes of such a spec, or checkouts that wait for one. */
-  hasUsers(isMeant: (spec: SandboxSpec) => boolean): boolean {
-    return [...this.#shelves.values()].some((shelf) => isMeant(shelf.spec) && shelf.isUsed)
+  /** True while a matching spec has sandboxes, or checkouts that wait for one. */
+  hasUsers(matches: (spec: SandboxSpec) => boolean): boolean {
+    return [...this.#shelves.values()].some((shelf) => matches(shelf.spec) && shelf.isUsed)
   }
 
   /**
@@ -154,7 +154,7 @@ export class SandboxPool implements AsyncDisposable {
    * @throws TypeError naming `graceMs` when it is not a time.
    */
   async close(options: PoolCloseOptions = {}): Promise<void> {
-    const graceMs = timerMs('graceMs', options.graceMs ?? 0)
+    const graceMs = checkTimerMs('graceMs', options.graceMs ?? 0)
     this.#closing ??= Promise.all([
       ...[...this.#shelves.values()].map((shelf) => shelf.close(graceMs)),
       ...this.#beside.map((pool) => pool.close(options)),
@@ -167,7 +167,10 @@ export class SandboxPool implements AsyncDisposable {
     await this.close()
   }
 
-  /** Lets occasional specs give up idle sandboxes while all take too much memory; the spec just used comes last. */
+  /**
+   * Drops the idle sandboxes of occasional specs, least recently used first, while those of all specs exceed `maxIdleBytes`.
+   * Spares the spec just used.
+   */
   #keepWithinBudget(used: string): void {
     let bytes = [...this.#shelves.values()].reduce((sum, shelf) => sum + shelf.idleBytes, 0)
     for (const name of this.#occasional) {

@@ -1,5 +1,5 @@
 import { revokeClaim, type SandboxSpec } from '../sandbox/index.ts'
-import { answers } from './health.ts'
+import { isResponsive } from './health.ts'
 import type { Holding, Lease } from './lease.ts'
 import type { ResolvedPoolOptions } from './options.ts'
 import type { Checking, Idle, Leased, PooledSandbox, Recovering } from './pooled-sandbox.ts'
@@ -7,7 +7,7 @@ import type { Parking } from './parking.ts'
 import { Queue } from './queue.ts'
 import { Refill } from './refill.ts'
 import { closedError, exhaustedError } from './refusals.ts'
-import { type Counters, noStats, type PoolStats } from './stats.ts'
+import { type Counters, zeroCounters, type PoolStats } from './stats.ts'
 import { Stock } from './stock.ts'
 import { makeWaiter, type Waiter } from './waiter.ts'
 
@@ -19,11 +19,11 @@ export interface ShelfRequest {
   readonly signal: AbortSignal | undefined
 }
 
-/** An occasional spec that is asked for this often is kept warm like any other. */
+/** From this number of checkouts on, an occasional spec is kept warm like any other. */
 const REGULAR_FROM = 3
 
 /**
- * The sandboxes of one spec, and the queue for them. Everything that may let a waiter continue ends in `#settle`, which
+ * The sandboxes of one spec, and the queue for them. Each change that may let a waiter continue calls `#settle`, which
  * checks the whole queue in order of arrival.
  */
 export class Shelf {
@@ -34,7 +34,7 @@ export class Shelf {
   readonly #occasional: boolean
   readonly #onRest: () => void
   readonly #parking: Parking
-  readonly #counters: Counters = noStats()
+  readonly #counters: Counters = zeroCounters()
   readonly #stock: Stock
   readonly #queue: Queue
   readonly #refill: Refill
@@ -71,7 +71,7 @@ export class Shelf {
     this.#refill = new Refill(this.#stock, poolSize, this.#counters, () => this.#settle())
   }
 
-  // ── what callers do ────────────────────────────────────────────────────────────────────────────────────────────
+  // ── calls of the pool ──────────────────────────────────────────────────────────────────────────────────────────
 
   checkout({ key, sandboxId, timeoutMs, signal }: ShelfRequest): Promise<Lease> {
     this.#checkouts += 1
@@ -136,9 +136,9 @@ export class Shelf {
     this.#refill.close(closedError())
     stock.stopStarting(closedError())
     for (const pooled of stock.sandboxes) if (pooled.state.kind !== 'leased') void stock.end(pooled)
-    if (graceMs > 0 && stock.countLeased() > 0) await stock.allReturned(graceMs)
+    if (graceMs > 0 && stock.countLeased() > 0) await stock.awaitReturns(graceMs)
     for (const pooled of stock.sandboxes) void stock.end(pooled)
-    await stock.allFinished()
+    await stock.awaitIdle()
   }
 
   #find(sandboxId: string, key: string): PooledSandbox | null {
@@ -184,7 +184,7 @@ export class Shelf {
     if (isHealthy === undefined || !isRested) return this.#grant(waiter, pooled, state)
     state.check()
     waiter.checking = pooled
-    void answers(isHealthy, pooled.sandbox).then((healthy) => this.#onChecked(waiter, pooled, healthy))
+    void isResponsive(isHealthy, pooled.sandbox).then((healthy) => this.#onChecked(waiter, pooled, healthy))
   }
 
   #onChecked(waiter: Waiter, pooled: PooledSandbox, healthy: boolean): void {
@@ -252,7 +252,7 @@ export class Shelf {
   #recover(pooled: PooledSandbox, state: Leased): void {
     const { poolSize } = this.#options
     const { sandbox } = pooled
-    // A sandbox that would not be kept need not recover.
+    // A surplus sandbox is ended, so it need not recover.
     const isSurplus = poolSize === 0 || (this.#stock.size > poolSize && this.#queue.size === 0)
     if (!this.#open || sandbox.recovered === undefined || isSurplus) return this.#putBack(pooled, state)
     state.recover()
@@ -285,7 +285,7 @@ export class Shelf {
     this.#settle()
   }
 
-  // ── sandboxes come and go ──────────────────────────────────────────────────────────────────────────────────────
+  // ── events of sandboxes ────────────────────────────────────────────────────────────────────────────────────────
 
   #onMade(pooled: PooledSandbox): void {
     this.#refill.noteMade()

@@ -2,9 +2,9 @@
 export interface PoolStats {
   /** Checkouts served at once from an idle sandbox (after its health check, where one was due). */
   readonly hits: number
-  /** Checkouts that a creation had to serve, their own or one already in progress. */
+  /** Checkouts served by a creation: their own, or one already in progress. */
   readonly misses: number
-  /** Checkouts that had to wait for a sandbox to come back. */
+  /** Checkouts that had to wait for a sandbox to be returned. */
   readonly waits: number
   /** Creations started in the background. */
   readonly refills: number
@@ -28,11 +28,11 @@ export interface PoolStats {
   readonly waiting: number
 }
 
-/** Stats that are being counted. */
+/** Stats that can still change. */
 export type Counters = { -readonly [Name in keyof PoolStats]: PoolStats[Name] }
 
-/** The counters of a pool at its beginning. */
-export function noStats(): Counters {
+/** The counters of a new pool. */
+export function zeroCounters(): Counters {
   return {
     hits: 0,
     misses: 0,
@@ -52,7 +52,7 @@ export function noStats(): Counters {
 
 /** The sum of the stats of several specs. */
 export function sumStats(all: Iterable<PoolStats>): PoolStats {
-  const sum = noStats()
+  const sum = zeroCounters()
   const names = Object.keys(sum) as (keyof PoolStats)[]
   for (const stats of all) for (const name of names) sum[name] += stats[name]
   return sum

@@ -27,7 +27,7 @@ export class Stock {
   readonly #unfinished = new Set<Promise<void>>()
   #onAllReturned: (() => void) | undefined
 
-  /** @param counters where it counts what was created and destroyed. */
+  /** @param counters in which it counts sandboxes that were created and destroyed. */
   constructor(engine: SandboxEngine, spec: SandboxSpec, counters: Counters, events: StockEvents) {
     this.#engine = engine
     this.#spec = spec
@@ -35,7 +35,7 @@ export class Stock {
     this.#events = events
   }
 
-  /** Idle, checked and leased ones, in the order in which they last came back. */
+  /** Those that are idle, checked, recovering or leased, in the order in which they were last returned. */
   get sandboxes(): ReadonlySet<PooledSandbox> {
     return this.#sandboxes
   }
@@ -56,7 +56,7 @@ export class Stock {
 
   /**
    * Starts a creation.
-   * @param origin the waiter that it is for; null for a refill. The sandbox goes to the first waiter when it is there.
+   * @param origin the waiter that it is for; null for a refill. When created, the sandbox goes to the first waiter.
    */
   start(origin: Waiter | null): void {
     const creation = new AbortController()
@@ -69,7 +69,7 @@ export class Stock {
     for (const creation of this.#creations) creation.abort(reason)
   }
 
-  /** Makes a sandbox the one that came back last. */
+  /** Moves a sandbox to the end of the order of returns. */
   putLast(pooled: PooledSandbox): void {
     this.#sandboxes.delete(pooled)
     this.#sandboxes.add(pooled)
@@ -81,7 +81,7 @@ export class Stock {
     if (state.kind === 'ending') return state.gone
     this.#sandboxes.delete(pooled)
     this.#counters.destroyed += 1
-    // First the state, then the destruction: an engine that calls back at once finds a sandbox that is ending.
+    // The state changes before the destruction: a synchronous callback of the engine then sees a sandbox that is ending.
     const { promise: gone, resolve } = Promise.withResolvers<void>()
     state.end(gone)
     resolve(this.#destroy(pooled.sandbox))
@@ -90,8 +90,8 @@ export class Stock {
     return gone
   }
 
-  /** Resolves when the last leased sandbox begins to end, or after the timeout. For a shelf that keeps none of them. */
-  async allReturned(timeoutMs: number): Promise<void> {
+  /** Resolves when the last leased sandbox begins to end, or after the timeout. Call it when the shelf is closing. */
+  async awaitReturns(timeoutMs: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#onAllReturned = resolve
     const timer = setTimeout(resolve, timeoutMs)
@@ -100,7 +100,7 @@ export class Stock {
   }
 
   /** Resolves when no creation and no end is in progress. */
-  async allFinished(): Promise<void> {
+  async awaitIdle(): Promise<void> {
     // A finished creation may start more work: a sandbox that comes to a closed shelf is ended.
     while (this.#unfinished.size > 0) await Promise.all(this.#unfinished)
   }

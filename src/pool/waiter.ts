@@ -1,21 +1,21 @@
 import type { SandglassError } from '../errors/index.ts'
 import type { Lease } from './lease.ts'
-import type { PooledSandbox, Wish } from './pooled-sandbox.ts'
+import type { PooledSandbox, LeaseRequest } from './pooled-sandbox.ts'
 import { abortedError } from './refusals.ts'
 
 /** One checkout that is not settled yet. */
-export interface Waiter extends Wish {
+export interface Waiter extends LeaseRequest {
   readonly promise: Promise<Lease>
   wanted: PooledSandbox | null
-  /** The sandbox whose health is being asked for this waiter. */
+  /** The sandbox whose health is being checked for this waiter. */
   checking: PooledSandbox | null
-  /** Why it was not served at once; null when it was, or is about to be. */
+  /** The reason that it was not served at once; null if it was, or is about to be. */
   outcome: 'miss' | 'wait' | null
   /** A creation was started for it. */
   demanded: boolean
-  /** The error of its creation, if that failed: it starts no other one, and is refused when none is in progress. */
+  /** The error of the creation started for it, if that failed. It starts no other one, and is refused when none is in progress. */
   failed: { readonly error: unknown } | null
-  /** Starts its deadline and listens to its signal: for one that was not served at once. */
+  /** Starts its deadline and listens to its signal. Call it if the waiter was not served at once. */
   wait(): void
   grant(lease: Lease): void
   refuse(error: unknown): void
@@ -33,14 +33,14 @@ export interface WaiterOptions {
   readonly onAbort: (waiter: Waiter, error: SandglassError) => void
 }
 
-/** Makes a waiter; its timer and its listener come with `wait` and go when it is granted or refused. */
+/** Makes a waiter. `wait` adds its timer and its listener; `grant` and `refuse` remove them. */
 export function makeWaiter(options: WaiterOptions): Waiter {
   const { promise, resolve, reject } = Promise.withResolvers<Lease>()
   const { signal } = options
   let timer: NodeJS.Timeout | undefined
   // The listener is removed with the wait: a signal that outlives it would keep the lease reachable through `resolve`.
   const onAbort = (): void => options.onAbort(waiter, abortedError(signal))
-  const leave = (): void => {
+  const cleanUp = (): void => {
     clearTimeout(timer)
     signal?.removeEventListener('abort', onAbort)
   }
@@ -57,11 +57,11 @@ export function makeWaiter(options: WaiterOptions): Waiter {
       signal?.addEventListener('abort', onAbort)
     },
     grant(lease) {
-      leave()
+      cleanUp()
       resolve(lease)
     },
     refuse(error) {
-      leave()
+      cleanUp()
       reject(error)
     },
   }

@@ -10,8 +10,8 @@ const LIMIT_OF: Readonly<Record<keyof SandboxLimits, EnforcedLimit>> = {
 }
 
 /**
- * Refuses a requested limit that is not in force in a sandbox. Defaults are not refused: each result lists the limits in
- * force.
+ * Throws if a requested limit is not in force in a sandbox. Ignores limits left at their default: each result lists the limits
+ * in force.
  * @throws SandglassError `limit_not_enforceable`, naming the limit and the remedy.
  */
 export function assertEnforced({ engine, limitsEnforced, limitsMissing }: SandboxInfo, asked: ResourceLimits): void {
@@ -20,8 +20,8 @@ export function assertEnforced({ engine, limitsEnforced, limitsMissing }: Sandbo
     if (asked[name] === undefined || limitsEnforced.includes(limit)) continue
     throw new SandglassError(
       'limit_not_enforceable',
-      `limits.${name}: the engine ${engine} cannot hold a sandbox to it on this machine: ` +
-        (limitsMissing?.[limit] ?? 'leave the limit out, or take another engine'),
+      `limits.${name}: the engine ${engine} cannot enforce it on this machine: ` +
+        (limitsMissing?.[limit] ?? 'leave the limit out, or choose another engine'),
     )
   }
 }

@@ -14,7 +14,7 @@ const EXPECTED: Readonly<Record<string, string | number | boolean>> = {
   scratch_sized: true,
 }
 
-/** Describes each difference from these facts. */
+/** Describes each fact that is not as expected. */
 export function failedChecks(checks: ReadyFrame['checks']): string[] {
   return Object.entries(EXPECTED)
     .filter(([name, value]) => checks[name] !== value)

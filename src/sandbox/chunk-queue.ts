@@ -1,15 +1,18 @@
-/** The received chunks of a connection that were not taken yet, or the reader that waits for one. Engines build channels with it. */
+/**
+ * Holds the received chunks of a connection until they are taken, or the reader that waits for one. Engines build channels with
+ * it.
+ */
 export class ChunkQueue {
   readonly #chunks: Uint8Array[] = []
   #waiting: ((chunk: Uint8Array | null) => void) | undefined
   #isOver = false
 
-  /** True if it holds a chunk: the source must pause, so that a sandbox that floods fills its own pipe. */
+  /** True if it holds a chunk: the source must then pause. The back-pressure reaches a sandbox that floods. */
   get holds(): boolean {
     return this.#chunks.length > 0
   }
 
-  /** True if a reader waits: the source must resume. */
+  /** True if a reader waits: the source must then resume. */
   get isAwaited(): boolean {
     return this.#waiting !== undefined
   }

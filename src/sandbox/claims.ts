@@ -5,7 +5,7 @@ import type { Channel, Sandbox } from './contract.ts'
 export interface Claim {
   /** Fires when the sandbox is no longer leased to the run. */
   readonly revoked: AbortSignal
-  /** Ends the hold: the run is over. */
+  /** Ends the hold, when the run is over. */
   free(): void
 }
 
@@ -32,7 +32,7 @@ export function claim({ id, channel }: Sandbox): Claim {
   return { revoked: revocation.signal, free: () => void claims.delete(channel) }
 }
 
-/** Cancels the run that uses a sandbox. The sandbox must not serve again. Returns false if there is no such run. */
+/** Cancels the run that uses a sandbox. The sandbox must not be used again. Returns false if there is no such run. */
 export function revokeClaim({ channel }: Sandbox): boolean {
   const revocation = claims.get(channel)
   revocation?.abort()

@@ -7,7 +7,7 @@ import type { SandboxLimits } from './limits.ts'
 export type IsolationLevel = 'vm' | 'gvisor' | 'container' | 'os-sandbox' | 'language-only' | 'none'
 
 /**
- * The access of scripts to the network. `language-only`: no name in the language leads there, and the operating system
+ * The access of scripts to the network. `language-only`: no API of the language reaches it, but the operating system
  * does not stop a script that breaks out of the language.
  */
 export type NetworkAccess = 'none' | 'language-only' | 'open'
@@ -33,15 +33,15 @@ export interface SandboxSpec {
   readonly activities?: boolean
 }
 
-/** One way of making sandboxes. An engine never reads frames beyond the harness's `ready`. */
+/** Makes sandboxes in one way. An engine reads no frame after the harness's `ready`. */
 export interface SandboxEngine {
   readonly name: string
-  /** The place where its sandboxes run, if the environment decides it: a Python found there is remembered for that place alone. */
+  /** The place where its sandboxes run, if the environment decides it. A Python found there is cached for that place alone. */
   readonly place?: string
   /** Reports what is in force on this machine, from probes with the production flags. Never throws for a missing part. */
   report(options?: { signal?: AbortSignal }): Promise<SandboxReport>
   /**
-   * Starts a harness somewhere isolated; resolves when it said `ready`.
+   * Starts a harness somewhere isolated; resolves when it has sent `ready`.
    * @throws SandglassError with a code that names what is missing and the remedy.
    */
   create(spec: SandboxSpec, options?: CreateOptions): Promise<Sandbox>
@@ -52,7 +52,7 @@ export interface SandboxEngine {
 /** Options for the start of a sandbox. */
 export interface CreateOptions {
   readonly signal?: AbortSignal
-  /** True if no caller waits for it: the start then leaves the processor to running scripts where the engine can. */
+  /** True if no caller waits for it: if the engine can, it then gives running scripts priority on the CPU. */
   readonly background?: boolean
 }
 
@@ -67,7 +67,7 @@ export interface Sandbox extends AsyncDisposable {
   readonly closed: Promise<Ending>
   /**
    * Processes of this sandbox that the kernel killed for memory so far, as the host sees it; null when nothing counts them.
-   * An engine whose harness counts them (`memory_kills` of `script_done`) may say 0.
+   * An engine whose harness counts them (`memory_kills` of `script_done`) may return 0.
    */
   memoryKills(): number | null
   /**
@@ -89,11 +89,11 @@ export interface Sandbox extends AsyncDisposable {
    */
   lowerCpuLimit?(cpus: number): Promise<AsyncDisposable>
   /**
-   * Resolves when it can begin a run at once, or is over. Never rejects. Absent where it always can. An engine that
-   * prepares something for each run has it, so that the run's time does not include the preparation.
+   * Resolves when it can begin a run at once, or has ended. Never rejects. Absent if it always can. For an engine that
+   * prepares something before each run, so that the run's time does not include the preparation.
    */
   recovered?(): Promise<void>
-  /** Ends everything in it at once and frees what it held; idempotent; resolves when that is done. */
+  /** Ends everything in it at once and releases its resources; idempotent; resolves when that is done. */
   destroy(): Promise<void>
 }
 
@@ -114,7 +114,7 @@ export interface SandboxInfo {
 
 /** Ordered duplex of bytes between host and harness. One reader at a time. */
 export interface Channel {
-  /** The next chunk, or null at the end. It reads at most one chunk ahead, which gives back-pressure. */
+  /** Resolves to the next chunk, or null at the end. It reads at most one chunk ahead, which applies back-pressure. */
   receive(): Promise<Uint8Array | null>
   /** Resolves when the bytes were written; rejects when the peer is gone. */
   send(bytes: Uint8Array): Promise<void>
@@ -150,7 +150,7 @@ export interface SandboxReport {
   readonly engine: string
   readonly usable: boolean
   readonly level: IsolationLevel
-  /** The reasons why it is not usable, or not fully; each with a remedy. */
+  /** The reasons why it is not usable, or only in part; each with a remedy. */
   readonly reasons: readonly ReportReason[]
   readonly limitsEnforced: readonly EnforcedLimit[]
   readonly network: NetworkAccess

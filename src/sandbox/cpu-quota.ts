@@ -1,6 +1,6 @@
 /**
- * Owns the CPU limit of one sandbox. The lowest one applies: that of its spec, or one of a run or program under way. A lift
- * suspends them all.
+ * Owns the CPU limit of one sandbox. The lowest one applies: that of its spec, or one of a run or program in progress. A lift
+ * suspends all of them.
  */
 export class CpuQuota {
   readonly #limit: number
@@ -12,8 +12,8 @@ export class CpuQuota {
   #writing: Promise<void> = Promise.resolve()
 
   /**
-   * @param limit CPU time per wall time, which is in force.
-   * @param write sets it; null for no limit. Called once at a time.
+   * @param limit CPU time per wall time. It must already be in force.
+   * @param write sets the limit; null for no limit. Never called concurrently.
    */
   constructor(limit: number, write: (cpus: number | null) => Promise<void>) {
     this.#limit = limit
@@ -34,7 +34,10 @@ export class CpuQuota {
     })
   }
 
-  /** Lowers the limit until the returned object is disposed of. Rejects when it could not be set, and disposing as above. */
+  /**
+   * Lowers the limit until the returned object is disposed of. Rejects when the limit could not be set. Disposing rejects when
+   * it could not be restored.
+   */
   async lower(cpus: number): Promise<AsyncDisposable> {
     const entry = { cpus }
     this.#lowered.add(entry)
@@ -51,7 +54,7 @@ export class CpuQuota {
     }
   }
 
-  /** Writes follow each other, so that the latest limit is in force at the end. */
+  /** Writes are serialised, so that the latest limit is in force at the end. */
   #apply(): Promise<void> {
     this.#writing = this.#writing.catch(() => undefined).then(() => this.#set())
     return this.#writing

@@ -16,19 +16,19 @@ export interface EngineModule<Options extends object = object> {
   reportLines(probes: SandboxReport['probes']): readonly ReportLine[]
   /**
    * Lists the resources of all sandboxes of this engine on the machine, of any owner. Absent if nothing outlives the host.
-   * @throws SandglassError when it cannot be found out.
+   * @throws SandglassError when the resources cannot be listed.
    */
   listResources?(): Promise<readonly Resource[]>
   /**
    * Removes the resources of dead owners and lists them. Never touches those of a living owner.
-   * @throws SandglassError when it cannot be found out.
+   * @throws SandglassError when the resources cannot be listed.
    */
   pruneOrphans?(): Promise<readonly Resource[]>
 }
 
 /** A resource of Sandglass on the machine, in use or left by an owner that died. The keys are those of `ps --json`. */
 export interface Resource {
-  /** A word of the engine's own, for example `process` or `container`. */
+  /** The type, in a word that the engine chooses, for example `process` or `container`. */
   readonly kind: string
   /** A pid, a path, or the id that a daemon gave it. */
   readonly id: string

@@ -26,7 +26,7 @@ export const INSIDE: {
   scratch: ['/workspace', '/tmp', '/var/tmp', '/dev/shm'],
 }
 
-/** Flags of the Python that runs the harness: nothing of the environment, no `site`, no byte code written. */
+/** Flags of the Python that runs the harness: no environment variables, no `site`, no byte code written. */
 export const PYTHON_FLAGS: readonly string[] = ['-I', '-S', '-B', '-X', 'utf8']
 
 /** The options of a harness. */
@@ -43,7 +43,7 @@ export interface HarnessOptions {
   readonly activities?: boolean
   /** True if scripts can import packages that are installed beside the sandbox's Python, after `packages`. Default false. */
   readonly installed?: boolean
-  /** True if it marks all bytes that it sends with a key, which comes first on its channel. Default false. */
+  /** True if it authenticates all bytes that it sends (HMAC). The key is the first input on its channel. Default false. */
   readonly sealed?: boolean
 }
 
@@ -65,7 +65,7 @@ export function harnessConfig(options: HarnessOptions): string {
       RLIMIT_CORE: [0, 0],
       RLIMIT_NOFILE: [1024, 4096],
       RLIMIT_NPROC: [limits.pids, limits.pids],
-      // Counted per uid of the host: one script could take the slots of all.
+      // Counted per uid of the host: without a limit one script could use up the slots of all sandboxes.
       RLIMIT_SIGPENDING: [512, 512],
       RLIMIT_MSGQUEUE: [0, 0],
       RLIMIT_MEMLOCK: [65_536, 65_536],
@@ -83,7 +83,7 @@ export function harnessSources(): Record<string, string> {
   return Object.fromEntries(files.map((path) => [path, readFileSync(join(HARNESS_DIR, path), 'utf8')]))
 }
 
-/** The harness as it travels into a sandbox that does not have its files. */
+/** The harness, packed for a sandbox that does not have its files. */
 export interface PackedHarness {
   /** The argument of `python3 -c`: a program that reads the harness from its standard input and starts it. */
   readonly program: string

@@ -13,10 +13,13 @@ export interface InstalledPackage {
 
 const DIST_INFO = /^([A-Za-z0-9][\w.]*)-([\w.!+]+)\.dist-info$/
 const MAX_PACKAGES = 2000
-/** A longer file has no tags that matter. */
+/** Tags after this length are ignored. */
 const MAX_WHEEL_CHARS = 64 * 1024
 
-/** The packages of a directory, by name. A directory that cannot be read has none: the engine reports the reason. */
+/**
+ * Lists the packages of a directory, sorted by name. The list is empty if the directory cannot be read: the engine reports the
+ * reason.
+ */
 export async function installedPackages(directory: string): Promise<readonly InstalledPackage[]> {
   const names = await readdir(directory).catch((): string[] => [])
   const found = names.toSorted().flatMap((entry) => DIST_INFO.exec(entry) ?? [])
@@ -31,7 +34,8 @@ export async function installedPackages(directory: string): Promise<readonly Ins
 }
 
 /**
- * Refuses packages that were built for another Python, operating system or processor. Their import would fail in each script.
+ * Throws if packages were built for another Python, operating system or CPU architecture. Importing them would fail in every
+ * script.
  * @throws SandglassError `packages_do_not_fit`, with the command that installs the right ones.
  */
 export function assertPackagesFit(
@@ -42,30 +46,33 @@ export function assertPackagesFit(
     ready,
   }: { readonly info: Pick<SandboxInfo, 'engine' | 'python'> } & Pick<Sandbox, 'ready'>,
 ): void {
-  const processor = processorIn(String(ready.checks['abi'] ?? ''))
-  const wrong = packages.filter(({ tags }) => tags.length > 0 && !tags.some((tag) => fits(tag, python, processor)))
+  const architecture = architectureIn(String(ready.checks['abi'] ?? ''))
+  const wrong = packages.filter(({ tags }) => tags.length > 0 && !tags.some((tag) => fits(tag, python, architecture)))
   const [first] = wrong
   if (first === undefined) return
   const version = python.split('.').slice(0, 2).join('.')
   const names = wrong.slice(0, MAX_NAMED).map(({ name }) => name)
-  const isOfAnother = first.tags.some((tag) => (processorIn(tag) ?? processor) !== processor)
-  // pip installs for its own processor unless it is given another.
-  const platform = isOfAnother && processor !== undefined ? `--platform manylinux2014_${processor} ` : ''
+  const isForeignBuild = first.tags.some((tag) => (architectureIn(tag) ?? architecture) !== architecture)
+  // pip installs for its own architecture unless another one is given.
+  const platform = isForeignBuild && architecture !== undefined ? `--platform manylinux2014_${architecture} ` : ''
   throw new SandglassError(
     'packages_do_not_fit',
     `packages: ${first.name} ${first.version} in ${directory} was built for ${first.tags.join(', ')}, and sandboxes of the ` +
-      `engine ${engine} have Python ${version} on Linux${processor === undefined ? '' : ` (${processor})`}. Fill another directory: python3 -m pip install ` +
+      `engine ${engine} have Python ${version} on Linux${architecture === undefined ? '' : ` (${architecture})`}. ` +
+      `Install into another directory: python3 -m pip install ` +
       `--target ${directory}-${version} --python-version ${version} ${platform}--only-binary=:all: ${names.join(' ')}`,
   )
 }
 
 /** True if this Python accepts a package with this tag (packaging.python.org: platform compatibility tags). */
-function fits(tag: string, python: string, processor: string | undefined): boolean {
+function fits(tag: string, python: string, architecture: string | undefined): boolean {
   const [interpreters = [], abis = [], platforms = []] = tag.split('-').map((part) => part.split('.'))
   const [major, minor] = python.split('.').map(Number) as [number, number]
   const isForeign = (platform: string): boolean => {
-    const built = processorIn(platform)
-    return FOREIGN_SYSTEM.test(platform) || (built !== undefined && processor !== undefined && built !== processor)
+    const built = architectureIn(platform)
+    return (
+      FOREIGN_SYSTEM.test(platform) || (built !== undefined && architecture !== undefined && built !== architecture)
+    )
   }
   if (platforms.every(isForeign)) return false
   return interpreters.some((interpreter) => {
@@ -77,8 +84,8 @@ function fits(tag: string, python: string, processor: string | undefined): boole
   })
 }
 
-/** The processor that a tag or an ABI names, of those whose names are the same in both. */
-function processorIn(text: string): string | undefined {
+/** The CPU architecture in a tag or an ABI, if its name is the same in both. */
+function architectureIn(text: string): string | undefined {
   return /(?:^|[_-])(x86_64|aarch64|riscv64|s390x)(?:$|-)/.exec(text)?.[1]
 }
 

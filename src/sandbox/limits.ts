@@ -21,7 +21,7 @@ export interface ResourceLimits extends Partial<SandboxLimits> {
   readonly executionTimeoutSec?: number
   /**
    * The time in seconds by which calls of host tools may move the end of one script, in total: the time in which they execute
-   * on the host, less the processor time that the script uses meanwhile. Default 300, at most 86,400; 0 moves nothing.
+   * on the host, minus the CPU time that the script uses meanwhile. Default 300, at most 86,400; 0 moves nothing.
    */
   readonly maxToolWaitSec?: number
   /**
@@ -42,7 +42,7 @@ export const DEFAULT_LIMITS: Required<ResourceLimits> = {
   diskBytes: 128 * MiB,
 }
 
-/** Memory that is kept free of tmpfs pages, so that filling every tmpfs cannot kill the harness. */
+/** Memory that no tmpfs can use, so that filling all of them cannot get the harness killed. */
 const MEMORY_RESERVE = 64 * MiB
 const TMPFS_PER_DISK = 1 + 1 / 4 + 1 / 4 + 1 / 16
 
@@ -67,8 +67,8 @@ const RANGES = {
 } as const
 
 /**
- * Checks every limit, fills in the defaults and refuses combinations that cannot fit. A disk limit that was not given
- * shrinks to what the memory limit leaves.
+ * Checks every limit, fills in the defaults and refuses a disk that does not fit into the memory. The default disk limit
+ * shrinks if the memory limit leaves less.
  * @throws SandglassError `invalid_request` or `limits_do_not_fit`, naming the limit.
  */
 export function resolveLimits(given: ResourceLimits = {}): Required<ResourceLimits> {

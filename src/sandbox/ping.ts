@@ -4,7 +4,7 @@ import type { Channel } from './contract.ts'
 
 const MAX_ANSWER_BYTES = 64 * 1024
 
-/** Resolves to true if an idle harness answers within `timeoutMs`, and sends nothing else. Never rejects. */
+/** Resolves to true if an idle harness answers within `timeoutMs` and sends nothing else. Never rejects. */
 export async function ping(channel: Channel, timeoutMs: number): Promise<boolean> {
   const nonce = randomUUID()
   const { promise: silence, resolve } = Promise.withResolvers<false>()
@@ -27,8 +27,8 @@ async function awaitPong(channel: Channel, nonce: string): Promise<boolean> {
     for (const line of splitter.push(chunk)) {
       const decoded = decodeLine(line)
       if (decoded.kind === 'blank') continue
-      const right = decoded.kind === 'frame' && decoded.frame.type === 'pong' && decoded.frame.nonce === nonce
-      return right && splitter.pendingBytes === 0
+      const isPong = decoded.kind === 'frame' && decoded.frame.type === 'pong' && decoded.frame.nonce === nonce
+      return isPong && splitter.pendingBytes === 0
     }
   }
 }

@@ -9,7 +9,7 @@ export interface Probe<S extends Sandbox> {
   readonly create: (spec: SandboxSpec) => Promise<S>
   /** Reports what is in force in that sandbox. */
   readonly found: (sandbox: S) => SandboxReport | Promise<SandboxReport>
-  /** True if the sandbox is started as that of a workspace, which tries how activities can be kept apart. */
+  /** True to start the sandbox as one of a workspace: it then detects how activities can be kept apart. */
   readonly servesActivities?: boolean
   /** The remedies of errors, by code or errno. */
   readonly remedies: Readonly<Record<string, string>>
@@ -35,7 +35,7 @@ export async function reportOfProbe<S extends Sandbox>({
   }
 }
 
-/** Makes the report of an engine that cannot make a sandbox here, with the error as its reason. */
+/** Makes the report of an engine that cannot make sandboxes on this machine, with the error as its reason. */
 function makeUnusableReport(engine: string, error: unknown, remedies: Readonly<Record<string, string>>): SandboxReport {
   const code = error instanceof SandglassError ? error.code : (errnoOf(error) ?? 'unknown')
   const remedy = Object.hasOwn(remedies, code) ? remedies[code] : undefined
@@ -79,9 +79,9 @@ export function harnessCapabilities(sandbox: Sandbox, uidPerSandbox: boolean): S
 }
 
 /**
- * The facts of a report about workspaces: well-known programs that scripts and `exec` find beside Python, and what the sandbox of
- * a workspace found when it tried how to keep activities apart: by `landlock`; not at all, so that their end must `scan` for
- * processes; or by one at a time (`serial`).
+ * The facts of a report about workspaces: well-known programs that scripts and `exec` find beside Python, and how the
+ * sandbox of a workspace keeps activities apart: by `landlock`; by a `scan` for processes at the end of each; or by running one
+ * at a time (`serial`).
  */
 export function factsOfWorkspaces({ programs, signal_scope: apart }: Sandbox['ready']['checks']): {
   readonly programs: readonly string[]

@@ -7,14 +7,17 @@ const MAX_READY_BYTES = 1024 * 1024
 /**
  * Waits for the harness's first frame. Engines call it at the end of `create`.
  * @param lastOutput the stderr of the sandbox, for the message of a failure.
- * @throws SandglassError `harness_start_failed` when the channel ends, is flooded or stays silent; `protocol_mismatch`.
+ * @throws SandglassError `harness_start_failed` when the channel ends, is flooded or times out; `protocol_mismatch`.
  */
 export async function awaitReady(
   channel: Channel,
   options: { timeoutMs: number; signal?: AbortSignal; lastOutput?: () => string },
 ): Promise<ReadyFrame> {
   const { promise: interrupted, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Error(`it was silent for ${options.timeoutMs} ms`)), options.timeoutMs)
+  const timer = setTimeout(
+    () => reject(new Error(`it sent no ready frame within ${options.timeoutMs} ms`)),
+    options.timeoutMs,
+  )
   const onAbort = (): void => reject(new SandglassError('aborted', 'aborted while a sandbox was starting'))
   options.signal?.addEventListener('abort', onAbort)
   if (options.signal?.aborted === true) onAbort()
@@ -22,10 +25,10 @@ export async function awaitReady(
     return await Promise.race([readReady(channel), interrupted])
   } catch (error) {
     if (error instanceof SandglassError) throw error
-    const words = options.lastOutput?.().trim() ?? ''
+    const stderr = options.lastOutput?.().trim() ?? ''
     throw new SandglassError(
       'harness_start_failed',
-      `the harness did not become ready: ${messageOf(error)}${words === '' ? '' : `; it said: ${words}`}`,
+      `the harness did not become ready: ${messageOf(error)}${stderr === '' ? '' : `; its stderr: ${stderr}`}`,
       { cause: error },
     )
   } finally {
@@ -52,5 +55,5 @@ async function readReady(channel: Channel): Promise<ReadyFrame> {
       return decoded.frame
     }
   }
-  throw new Error('it sent a megabyte and no ready frame')
+  throw new Error('it sent more than 1 MiB without a ready frame')
 }

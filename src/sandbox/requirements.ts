@@ -2,7 +2,7 @@ import { SandglassError } from '../errors/index.ts'
 import type { IsolationLevel, SandboxReport } from './contract.ts'
 
 /**
- * An item that a caller can require: an enforced limit, no network, a measure, or a minimum level.
+ * An item that a caller can require: an enforced limit, no network, a protection, or a minimum level.
  */
 export type Requirement =
   | 'memory'

@@ -107,7 +107,7 @@ describe('PO-01: an engine that fails', () => {
     const third = watch(pool.checkout('default', { timeoutMs: 50 }))
     await vi.advanceTimersByTimeAsync(50)
     expect(third.error).toMatchObject({ code: 'pool_exhausted', cause: down })
-    expect((third.error as Error).message).toContain('; the engine last said: the daemon is down; ')
+    expect((third.error as Error).message).toContain('; the last error of the engine: the daemon is down; ')
     engine.succeedAll()
     await second.release()
   })

@@ -26,7 +26,7 @@ describe('PO-01: the queue', () => {
       message:
         'pool exhausted: no sandbox of spec "default" became free ' +
         '(2 leased, pool size 2, overflow 0, 1 waiting, after 500 ms); ' +
-        'give leases back sooner, or raise poolSize, maxOverflow or checkoutTimeoutMs',
+        'release leases sooner, or raise poolSize, maxOverflow or checkoutTimeoutMs',
     })
     expect(pool.stats().waiting).toBe(0)
     await a.release()

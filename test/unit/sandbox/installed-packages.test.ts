@@ -82,13 +82,13 @@ test('the refusal names the first package, and the command that installs a suita
       code: 'packages_do_not_fit',
       message:
         'packages: numpy 2.0 in /p was built for cp312-cp312-linux_x86_64, and sandboxes of the engine local have Python 3.11 ' +
-        'on Linux (x86_64). Fill another directory: python3 -m pip install --target /p-3.11 --python-version 3.11 ' +
+        'on Linux (x86_64). Install into another directory: python3 -m pip install --target /p-3.11 --python-version 3.11 ' +
         '--only-binary=:all: numpy pandas',
     }) as Error,
   )
 })
 
-test('the command names the processor where a package was built for another one', () => {
+test('the command names the architecture if a package was built for another one', () => {
   const packages = [{ name: 'a', version: '1', tags: ['cp311-cp311-manylinux_2_17_aarch64'] }]
   expect(() => assertPackagesFit('/p', packages, SANDBOX)).toThrow(
     'install --target /p-3.11 --python-version 3.11 --platform manylinux2014_x86_64 --only-binary=:all: a',

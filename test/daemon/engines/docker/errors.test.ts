@@ -196,7 +196,7 @@ describe.skipIf(skip)('a daemon that cannot make the requested container', () =>
     const engine = dockerEngine({ image, python: '/bin/sh' })
     await expect(engine.create(SPEC)).rejects.toMatchObject({
       code: 'harness_start_failed',
-      message: expect.stringMatching(/it ended before it was ready; it said: .*Illegal option/) as string,
+      message: expect.stringMatching(/it ended before it was ready; its stderr: .*Illegal option/) as string,
     })
     await engine.close()
   })
@@ -206,7 +206,7 @@ describe.skipIf(skip)('a daemon that cannot make the requested container', () =>
     const engine = dockerEngine({ image: images.from(image, silent), python: 'silent', startTimeoutMs: 1500 })
     await expect(engine.create(SPEC)).rejects.toMatchObject({
       code: 'harness_start_failed',
-      message: expect.stringContaining('it was silent for 1500 ms') as string,
+      message: expect.stringContaining('it sent no ready frame within 1500 ms') as string,
     })
     await engine.close()
   })
