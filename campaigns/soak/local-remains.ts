@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { listResources, type LocalResource } from '../../src/engines/local/index.ts'
-import { sandboxProcesses } from '../../src/engines/local/sandbox-processes.ts'
+import { listSandboxProcesses } from '../../src/engines/local/sandbox-processes.ts'
 import { descendantsOf, processOf } from '../../test/support/processes.ts'
 import { describeProcess, filesLeft, mountsOf, type Place, withoutEmpty, type Remains } from './remains.ts'
 import type { WatchedEngine } from './watched-engine.ts'
@@ -49,7 +49,7 @@ function isLeft(one: LocalResource, { living }: Pick<WatchedEngine, 'living'>): 
 
 /** Processes below the host that are in no living sandbox. */
 function unknownProcessesBelow(host: number, { living }: Pick<WatchedEngine, 'living'>): string[] {
-  const known = new Map(sandboxProcesses().map(({ pid, sandbox }) => [pid, sandbox]))
+  const known = new Map(listSandboxProcesses().map(({ pid, sandbox }) => [pid, sandbox]))
   return descendantsOf(host)
     .filter((pid) => !living.has(known.get(pid) ?? '') && processOf(pid) !== undefined)
     .map((pid) => `${pid} ${describeProcess(pid)}`)
@@ -57,7 +57,7 @@ function unknownProcessesBelow(host: number, { living }: Pick<WatchedEngine, 'li
 
 /** The process that is PID 1 inside a sandbox. */
 export function firstProcessOf(sandboxId: string): number | undefined {
-  return sandboxProcesses()
+  return listSandboxProcesses()
     .filter(({ sandbox }) => sandbox === sandboxId)
     .map(({ pid }) => processOf(pid))
     .find((found) => found?.insidePid === 1)?.pid

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { summarize } from '../../bench/measure.ts'
 import { firstProcessOf } from '../../campaigns/soak/local-remains.ts'
 import { createSandglass, memoryStore, type Session } from '../../src/index.ts'
-import { sandboxProcesses } from '../../src/engines/local/sandbox-processes.ts'
+import { listSandboxProcesses } from '../../src/engines/local/sandbox-processes.ts'
 import { requireLocalEngine } from '../support/local-engine.ts'
 import { heldMemory } from '../support/memory.ts'
 
@@ -114,7 +114,7 @@ async function holdingsOf(session: Session): Promise<Holdings> {
     characters,
     brokerMiB: (pages * 4096) / MiB,
     descriptors: readdirSync(`/proc/${broker}/fd`).length,
-    processes: sandboxProcesses().filter((one) => one.sandbox === sandbox.id).length,
+    processes: listSandboxProcesses().filter((one) => one.sandbox === sandbox.id).length,
     hostMiB: heldMemory() / MiB,
   }
 }

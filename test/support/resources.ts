@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { existingGroups, findCgroups } from '../../src/engines/local/cgroup-host.ts'
+import { listGroups, findCgroups } from '../../src/engines/local/cgroup-host.ts'
 import { DAEMON_PREFIX } from './daemon-remains.ts'
 import { descendantsOf } from './processes.ts'
 
@@ -15,7 +15,7 @@ const DESCRIPTORS = 'descriptors'
 export function resourcesOf(stateDir: string, sandboxIds: ReadonlySet<string>, host: number = process.pid): Resources {
   return {
     ...ofHost(host),
-    'control groups': existingGroups(findCgroups()).filter((path) => sandboxIds.has(basename(path))),
+    'control groups': listGroups(findCgroups()).filter((path) => sandboxIds.has(basename(path))),
     mounts: lines(`/proc/${host}/mountinfo`)
       .filter((line) => !isOfADaemon(line))
       .map((line) => line.replace(/^\d+ \d+ /, '')),

@@ -12,7 +12,7 @@ export interface CgroupHost {
   readonly version: 1 | 2 | null
   /** The limits that groups made here enforce. */
   readonly enforces: readonly EnforcedLimit[]
-  /** Directories of which each sandbox gets a child. */
+  /** Directories in which each sandbox gets a group. */
   readonly parents: readonly CgroupParent[]
   /** The reasons for missing limits, for people. */
   readonly problems: readonly string[]
@@ -26,9 +26,9 @@ interface CgroupParent {
 const CONTROLLERS = ['memory', 'pids', 'cpu'] as const
 const LIMIT_OF = { memory: 'memory', pids: 'pids', cpu: 'cpu' } as const
 
-/** Finds out by trying where groups can be made. `root` and `self` are replaced by tests only. */
+/** Tries where groups can be made. Only tests replace `root` and `self`. */
 export function findCgroups(root = '/sys/fs/cgroup', self = '/proc/self/cgroup'): CgroupHost {
-  const own = ownGroups(self)
+  const own = readGroups(self)
   const two = own.get('') === undefined ? undefined : findV2(root, own.get('') as string)
   if (two !== undefined && two.enforces.length > 0) return two
   return findV1(root, own, two?.problems ?? [])
@@ -37,17 +37,17 @@ export function findCgroups(root = '/sys/fs/cgroup', self = '/proc/self/cgroup')
 function findV2(root: string, own: string): CgroupHost | undefined {
   if (!existsSync(join(root, 'cgroup.controllers'))) return undefined
   const problems: string[] = []
-  // A group with processes of its own cannot pass controllers on, so look upwards for one that can.
+  // A group with processes of its own cannot delegate controllers, so look upwards for one that can.
   for (let at = join(root, own); at.startsWith(root.replace(/\/$/, '')); at = dirname(at)) {
     const offered = readWords(join(at, 'cgroup.controllers'))
     const wanted = CONTROLLERS.filter((name) => offered.includes(name))
     enable(at, wanted)
-    const passedOn = readWords(join(at, 'cgroup.subtree_control')).filter((name) => wanted.includes(name as 'cpu'))
-    if (passedOn.length > 0) {
+    const delegated = readWords(join(at, 'cgroup.subtree_control')).filter((name) => wanted.includes(name as 'cpu'))
+    if (delegated.length > 0) {
       const parent = join(at, GROUP_PARENT)
       const problem = tryMake(parent)
       if (problem === undefined) {
-        enable(parent, passedOn)
+        enable(parent, delegated)
         const controllers = readWords(join(parent, 'cgroup.subtree_control')).filter((name) =>
           wanted.includes(name as 'cpu'),
         )
@@ -63,7 +63,10 @@ function findV2(root: string, own: string): CgroupHost | undefined {
     version: null,
     enforces: [],
     parents: [],
-    problems: problems.length > 0 ? problems : [`no group below ${root} passes controllers on`],
+    problems:
+      problems.length > 0
+        ? problems
+        : [`no control group below ${root} delegates the controllers ${CONTROLLERS.join(', ')}`],
   }
 }
 
@@ -79,7 +82,7 @@ function findV1(root: string, own: Map<string, string>, earlier: readonly string
       problems.push(`the control group controller ${controller} is missing`)
       continue
     }
-    // Inside a container the own group is mounted as the root of the tree.
+    // Inside a container, the group of this process is mounted as the root of the tree.
     const base = existsSync(join(mount, entry[1])) ? join(mount, entry[1]) : mount
     const parent = join(base, GROUP_PARENT)
     const problem = tryMake(parent)
@@ -91,7 +94,7 @@ function findV1(root: string, own: Map<string, string>, earlier: readonly string
 }
 
 /** Lists the groups of Sandglass, of any owner. */
-export function existingGroups(host: CgroupHost): string[] {
+export function listGroups(host: CgroupHost): string[] {
   return host.parents.flatMap(({ path }) => {
     try {
       return readdirSync(path, { withFileTypes: true })
@@ -103,13 +106,13 @@ export function existingGroups(host: CgroupHost): string[] {
   })
 }
 
-/** `controllers → path` of a process by its file in /proc; the empty name is version 2. */
-export function ownGroups(self: string, text?: string): Map<string, string> {
+/** Reads the control groups of a process from its file in /proc: `controllers → path`. The empty name is version 2. */
+export function readGroups(self: string, text?: string): Map<string, string> {
   try {
     const lines = (text ?? readFileSync(self, 'utf8')).trim().split('\n')
     return new Map(lines.map((line) => line.split(':')).map(([, names = '', ...path]) => [names, path.join(':')]))
   } catch (error) {
-    if (shortageError(error, self) !== undefined) throw error // the process has groups, they only cannot be read now
+    if (shortageError(error, self) !== undefined) throw error // the process has groups; only the host lacks the resources to read them now
     return new Map()
   }
 }
@@ -119,7 +122,7 @@ function enable(group: string, controllers: readonly string[]): void {
     try {
       writeFileSync(join(group, 'cgroup.subtree_control'), `+${name}`)
     } catch {
-      // the content of the file shows afterwards whether it worked
+      // the caller reads the file afterwards to see which are enabled
     }
   }
 }
@@ -132,7 +135,7 @@ function readWords(path: string): string[] {
   }
 }
 
-/** Makes a group; returns the reason if it cannot. */
+/** Makes and removes a group; returns the reason if that fails. */
 function tryMake(parent: string): string | undefined {
   const probe = join(parent, `probe-${process.pid}`)
   try {
@@ -144,7 +147,7 @@ function tryMake(parent: string): string | undefined {
   }
 }
 
-/** The limits that controllers hold. */
+/** Returns the limits that controllers enforce. */
 export function limitsOf(controllers: readonly string[]): EnforcedLimit[] {
   return CONTROLLERS.filter((name) => controllers.includes(name)).map((name) => LIMIT_OF[name])
 }

@@ -4,26 +4,26 @@ import { join } from 'node:path'
 import { errnoOf, shortageError } from '../../errors/index.ts'
 import { makeDirectory, startOf } from '../../support/index.ts'
 import { CpuQuota, type EnforcedLimit, type SandboxLimits } from '../../sandbox/index.ts'
-import { type CgroupHost, GROUP_PARENT, limitsOf, ownGroups } from './cgroup-host.ts'
+import { type CgroupHost, GROUP_PARENT, limitsOf, readGroups } from './cgroup-host.ts'
 
 /** The groups of one sandbox. */
 export interface Cgroup {
   readonly paths: readonly string[]
-  /** Moves a process in; what it starts later is in, too. The kernel can take milliseconds. */
+  /** Moves a process into the groups, and with it all children that it starts later. The kernel can take milliseconds. */
   add(pid: number): Promise<void>
-  /** The limits for which the kernel names this group as the one of a process. `text` is replaced by tests only. */
+  /** Returns the limits whose controllers have a process in this group, as the kernel reports it. Only tests replace `text`. */
   holds(pid: number, text?: string): EnforcedLimit[]
-  /** Gives its processes a small share of a busy processor, or their full share again. */
+  /** Gives its processes a small share of a busy CPU, or their full share again. */
   setBackground(on: boolean): void
-  /** Its CPU limit. Nothing happens where it has none, or when it is gone. */
+  /** Its CPU limit. A change has no effect if the group has none, or is gone. */
   readonly cpu: CpuQuota
-  /** The number of processes that the kernel killed in it for memory; null when nothing counts them. Keeps its last value. */
+  /** The number of OOM kills in it; null if nothing counts them. Keeps its last value when the group is gone. */
   memoryKills(): number | null
-  /** Gives back what reading the counter holds. The groups themselves are removed by {@link removeGroup}. */
+  /** Closes the counter of OOM kills. {@link removeGroup} removes the groups themselves. */
   close(): void
 }
 
-/** Makes the groups of one sandbox and sets its limits. Throws the error of the failed system call, leaving nothing. */
+/** Makes the groups of one sandbox and sets its limits. Throws the error of the failed system call, and then leaves no group. */
 export function makeCgroup(host: CgroupHost, id: string, limits: SandboxLimits): Cgroup {
   const paths: string[] = []
   const findFile = (name: string): string | undefined =>
@@ -42,11 +42,11 @@ export function makeCgroup(host: CgroupHost, id: string, limits: SandboxLimits):
     for (const path of paths) removeGroup(path)
     throw error
   }
-  const background = makeBackgroundSwitch(findFile)
+  const setBackground = makeBackgroundSwitch(findFile)
   const quotaFile = findFile('cpu.max') ?? findFile('cpu.cfs_quota_us')
   const setQuota = async (cpus: number | null): Promise<void> => {
     try {
-      if (quotaFile !== undefined) writeFileSync(quotaFile, quotaText(host.version, cpus))
+      if (quotaFile !== undefined) writeFileSync(quotaFile, formatQuota(host.version, cpus))
     } catch (error) {
       if (!GONE.includes(errnoOf(error))) throw error
     }
@@ -57,11 +57,12 @@ export function makeCgroup(host: CgroupHost, id: string, limits: SandboxLimits):
       const since = startOf(pid)
       for (const path of paths) {
         await writeFile(join(path, 'cgroup.procs'), String(pid))
-        if (startOf(pid) !== since) throw new Error(`the process ${pid} ended before it was in its control groups`)
+        if (startOf(pid) !== since)
+          throw new Error(`the process ${pid} ended before it was moved into its control groups`)
       }
     },
     holds: (pid, text) => {
-      const groups = ownGroups(`/proc/${pid}/cgroup`, text)
+      const groups = readGroups(`/proc/${pid}/cgroup`, text)
       const held = host.parents.flatMap(({ controllers }) =>
         controllers.filter((name) => {
           const group = [...groups].find(([names]) => names.split(',').includes(host.version === 2 ? '' : name))
@@ -70,7 +71,7 @@ export function makeCgroup(host: CgroupHost, id: string, limits: SandboxLimits):
       )
       return limitsOf(held)
     },
-    setBackground: background,
+    setBackground,
     cpu: new CpuQuota(limits.cpus, setQuota),
     memoryKills: () => counter.read(),
     close: () => counter.close(),
@@ -98,9 +99,9 @@ function setLimit(version: 1 | 2 | null, path: string, controller: string, limit
   const set = (file: string, value: string): void => writeFileSync(join(path, file), value)
   if (controller === 'pids') return set('pids.max', String(limits.pids))
   if (controller === 'cpu') {
-    if (version === 2) return set('cpu.max', quotaText(version, limits.cpus))
+    if (version === 2) return set('cpu.max', formatQuota(version, limits.cpus))
     set('cpu.cfs_period_us', String(PERIOD_US))
-    return set('cpu.cfs_quota_us', quotaText(version, limits.cpus))
+    return set('cpu.cfs_quota_us', formatQuota(version, limits.cpus))
   }
   if (version === 2) {
     set('memory.max', String(limits.memoryBytes))
@@ -120,13 +121,13 @@ const PERIOD_US = 100_000
 /** The errors of the kernel for files of a removed group. */
 const GONE: readonly (string | undefined)[] = ['ENOENT', 'ENODEV']
 
-/** CPU time in each period, as the version writes it; null for no limit. */
-function quotaText(version: 1 | 2 | null, cpus: number | null): string {
+/** Formats CPU time per period for this version; null for no limit. */
+function formatQuota(version: 1 | 2 | null, cpus: number | null): string {
   const quota = cpus === null ? null : Math.max(1000, Math.round(cpus * PERIOD_US))
   return version === 2 ? `${quota ?? 'max'} ${PERIOD_US}` : String(quota ?? -1)
 }
 
-/** The counter is read before and after every run, so its file stays open. */
+/** Opens the counter of OOM kills. It is read before and after every run, so its file stays open. */
 function openCounter(path: string | undefined): { read: () => number | null; close: () => void } {
   let fd = path === undefined ? undefined : openSync(path, 'r')
   const buffer = Buffer.alloc(1024)
@@ -155,7 +156,7 @@ export function groupMembers(path: string): number[] {
   try {
     return readFileSync(join(path, 'cgroup.procs'), 'utf8').split('\n').filter(Boolean).map(Number)
   } catch (error) {
-    if (shortageError(error, path) !== undefined) throw error // one that seemed empty would be removed
+    if (shortageError(error, path) !== undefined) throw error // a group that seemed empty would be removed
     return []
   }
 }

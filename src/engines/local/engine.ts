@@ -17,14 +17,14 @@ import { type LocalSandbox, probe } from './probe.ts'
 import { touch } from './staging.ts'
 
 /**
- * Sandboxes made of Linux namespaces by bubblewrap, on this machine. Nothing is touched before the first use.
+ * Makes sandboxes of Linux namespaces with bubblewrap, on this machine. It does nothing before its first use.
  */
 export function localEngine(options: LocalEngineOptions = {}): SandboxEngine {
   let environment: Promise<EngineEnvironment> | undefined
   const getEnvironment = (): Promise<EngineEnvironment> => (environment ??= prepare(options))
   const create = async (spec: SandboxSpec, given: CreateOptions = {}): Promise<LocalSandbox> => {
     const at = await getEnvironment().catch((error: unknown) => {
-      environment = undefined // a missing part may be installed by the next call
+      environment = undefined // a missing part may be installed before the next call
       throw error
     })
     return createSandbox(at, options, spec, given)
@@ -58,7 +58,7 @@ async function createSandbox(
     cgroup?.close()
     await at.orphans.remove(cgroup?.paths ?? [], () => {
       at.state.records.remove(id)
-      if (taken !== undefined) at.uids?.giveBack(taken.uid)
+      if (taken !== undefined) at.uids?.release(taken.uid)
     })
   }
   try {
@@ -79,8 +79,8 @@ async function createSandbox(
       created_at: new Date().toISOString(),
     })
     inputsDir = spec.activities === true ? at.state.records.makeInputs(id, taken?.uid) : undefined
-    // Only after the record: without one a group has no owner if this process is killed.
-    cgroup = at.cgroups.parents.length > 0 ? groupFor(at.cgroups, id, spec) : undefined
+    // After the record: without one, the group would have no owner if this process is killed.
+    cgroup = at.cgroups.parents.length > 0 ? makeGroup(at.cgroups, id, spec) : undefined
     if (given.background === true) cgroup?.setBackground(true)
     launched = await launch({
       id,
@@ -114,7 +114,7 @@ async function createSandbox(
   return inputsDir === undefined ? sandbox : { ...sandbox, inputsDir }
 }
 
-function groupFor(host: CgroupHost, id: string, spec: SandboxSpec): Cgroup {
+function makeGroup(host: CgroupHost, id: string, spec: SandboxSpec): Cgroup {
   try {
     return makeCgroup(host, id, spec.limits)
   } catch (error) {
@@ -137,14 +137,14 @@ function sandboxOf(
   const { held } = launched
   const memoryKills = (): number | null => cgroup?.memoryKills() ?? null
   const closed = launched.closed.then(async (ending) => {
-    memoryKills() // a last time, before the group with the counter is removed
+    memoryKills() // one last read, before the group with the counter is removed
     launched.channel.close()
     await release()
     return ending
   })
   const cpu = limitsInForce(at, held).includes('cpu') ? cgroup?.cpu : undefined
   const destroy = async (): Promise<void> => {
-    cpu?.lift() // killed processes need the processor until they are gone
+    cpu?.lift() // killed processes need CPU time until they are gone
     await launched.kill()
     await closed
   }

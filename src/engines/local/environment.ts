@@ -27,7 +27,7 @@ export interface EngineEnvironment {
   readonly orphans: OrphanRetry
   /** True if RLIMIT_NPROC limits sandboxes, with and without a control group. */
   readonly countsProcesses: boolean
-  /** The reason why orphans could not be removed. */
+  /** The reason why orphans could not be removed; undefined if they were. */
   readonly keptOrphans: string | undefined
 }
 
@@ -38,13 +38,13 @@ const ALWAYS: readonly EnforcedLimit[] = ['disk', 'output', 'wall']
 const REMEDY = 'give the host a control group to write (docs/running-in-a-container.md), or leave the limit out: '
 /** The remedy for each missing limit, and the limit that is in force instead. */
 const MISSING: Readonly<Partial<Record<EnforcedLimit, string>>> = {
-  memory: `${REMEDY}each process alone is then held to the default by RLIMIT_AS`,
+  memory: `${REMEDY}each process alone is then limited to the default by RLIMIT_AS`,
   pids: `${REMEDY}the number of processes is then not limited, because the kernel counts no processes of root`,
   cpu: `${REMEDY}CPU time is then not limited`,
 }
 
 /**
- * Finds and takes what every sandbox of this process needs.
+ * Finds the programs that every sandbox of this process needs, prepares the state directory and takes a slot.
  * @throws SandglassError with the code of what is missing.
  */
 export async function prepare(options: LocalEngineOptions): Promise<EngineEnvironment> {
@@ -54,14 +54,14 @@ export async function prepare(options: LocalEngineOptions): Promise<EngineEnviro
   if (process.arch !== 'x64' && process.arch !== 'arm64') {
     throw new SandglassError(
       'architecture_unsupported',
-      `the system call filter knows x86_64 and aarch64, this is ${process.arch}`,
+      `the system call filter supports x86_64 and aarch64 only, this is ${process.arch}`,
     )
   }
   const bwrap = findBwrap(options.bwrap)
   const state = new StateDirectory(options.stateDir ?? defaultStateDir())
   const own = process.getuid?.() ?? 0
   const firstUid = own === 0 ? firstSandboxUid() : undefined
-  // One uid of the range stands for all: none of them owns anything on the host.
+  // One uid of the range represents all: none of them owns a file on the host.
   const uid = firstUid ?? own
   state.prepare(uid)
   const slot = await state.slots.take()
@@ -91,11 +91,11 @@ export async function prepare(options: LocalEngineOptions): Promise<EngineEnviro
     }
   } catch (error) {
     slot.release()
-    throw shortageError(error, 'the local engine cannot examine this machine') ?? error
+    throw shortageError(error, 'the local engine cannot probe this machine') ?? error
   }
 }
 
-/** The environment is kept: a part that is not found for lack of descriptors would stay missing. */
+/** Fails early if few descriptors are left: the environment is cached, so a part not found for lack of them would stay missing. */
 function requireDescriptors(): void {
   const open: number[] = []
   try {
@@ -105,7 +105,7 @@ function requireDescriptors(): void {
   }
 }
 
-/** The limits of a sandbox that are in force, if its control groups enforce `held`. */
+/** The limits in force in a sandbox whose control groups enforce `held`. */
 export function limitsInForce({ countsProcesses }: EngineEnvironment, held: readonly EnforcedLimit[]): EnforcedLimit[] {
   const order: EnforcedLimit[] = ['memory', 'pids', 'cpu', 'disk', 'output', 'wall']
   const always = countsProcesses ? [...ALWAYS, 'pids'] : ALWAYS

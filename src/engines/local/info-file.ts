@@ -1,8 +1,8 @@
 import { closeSync, openSync, readSync, rmSync } from 'node:fs'
 
 /**
- * The file to which bubblewrap writes a description of the sandbox. It is not a pipe: a pipe breaks when its reader dies, the
- * broken pipe ends bubblewrap, and the process that it has just made waits for it forever.
+ * The file to which bubblewrap writes a description of the sandbox. A pipe would break when its reader dies: that would end
+ * bubblewrap, and the process that it has just made would wait for it forever.
  */
 export interface InfoFile extends Disposable {
   /** The descriptor that bubblewrap inherits. */

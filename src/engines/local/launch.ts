@@ -23,7 +23,7 @@ import { killSame } from './process-id.ts'
 import { awaitEnd, killSandbox } from './sandbox-processes.ts'
 import { streamChannel } from './stream-channel.ts'
 
-/** The sandbox to start. */
+/** The options of the sandbox to start. */
 export interface Launch extends Layout {
   /** The id of the sandbox, in the command line of its processes. */
   readonly id: string
@@ -39,7 +39,7 @@ export interface Launch extends Layout {
   readonly signal?: AbortSignal | undefined
 }
 
-/** Time for the last output of a launcher that has ended. */
+/** Time to wait for the last output of a launcher that has ended. */
 const LAST_OUTPUT_MS = 2000
 
 /** A started sandbox. */
@@ -65,7 +65,7 @@ export async function launch(options: Launch): Promise<Launched> {
   const boundsAddressSpace = (options.cgroup?.memoryKills() ?? null) === null
   const launched = await start(options, boundsAddressSpace)
   if (boundsAddressSpace || launched.held.includes('memory')) return launched
-  // It is not in the group that was made for it. Only a new start can limit each process instead.
+  // It is not in its memory group. Limiting each process instead takes a new start.
   await launched.kill()
   return start(options, true)
 }
@@ -74,41 +74,41 @@ async function start(options: Launch, boundsAddressSpace: boolean): Promise<Laun
   using infoFile = options.openInfo()
   const child = await spawnLauncher({
     bwrap: options.bwrap,
-    args: command(options, boundsAddressSpace),
+    args: makeCommand(options, boundsAddressSpace),
     info: infoFile.writing,
     uid: options.uid,
   })
   const pipes = child.stdio as unknown as readonly unknown[]
-  const output = lastOutput(child.stderr)
+  const output = captureOutput(child.stderr)
   const inner: Inner = { pid: 0, start: undefined, killed: false }
   const closed = awaitEnding(child, output, inner, options.id)
   unrefAll(child)
   const kill = (): Promise<void> => killAll(child, inner, closed)
   try {
     const channel = streamChannel(child.stdout, child.stdin)
-    // Sent by a pipe: every process inside could read the command line.
-    endWith(pipes[FD.args] as Writable, `${bwrapArgs(options).join('\0')}\0`)
+    // Sent through a pipe, because every process inside can read the command line.
+    sendLast(pipes[FD.args] as Writable, `${bwrapArgs(options).join('\0')}\0`)
     const { pid, info } = await awaitInnerPid(infoFile, closed, options)
     inner.pid = pid
     inner.start = startOf(pid)
     await options.cgroup?.add(inner.pid)
-    endWith(pipes[FD.block] as Writable, 'go')
+    sendLast(pipes[FD.block] as Writable, 'go')
     const ready = await awaitReady(channel, {
       timeoutMs: options.startTimeoutMs,
       ...(options.signal === undefined ? {} : { signal: options.signal }),
       lastOutput: output,
     })
-    // Only now: bubblewrap makes its last namespace just before it starts the harness.
+    // Not earlier: bubblewrap makes its last namespace just before it starts the harness.
     const outside = inspectOutside({ pid, uid: options.uid ?? process.getuid?.() ?? 0, info })
     return { channel, ready, pid, outside, held: options.cgroup?.holds(pid) ?? [], closed, kill }
   } catch (error) {
-    if (child.exitCode !== null) await awaitStreamEnd(child.stderr) // its exit can be reported before what it wrote
+    if (child.exitCode !== null) await awaitStreamEnd(child.stderr) // its exit can be reported before its last output
     await kill()
     throw explainFailure(error, output())
   }
 }
 
-function command(options: Launch, boundsAddressSpace: boolean): string[] {
+function makeCommand(options: Launch, boundsAddressSpace: boolean): string[] {
   const config = harnessConfig({
     limits: options.limits,
     packages: options.packages !== undefined,
@@ -138,19 +138,20 @@ async function awaitInnerPid(
     const pid = /"child-pid":\s*(\d+)/.exec(info)?.[1]
     if (pid !== undefined && info.includes('}')) return { pid: Number(pid), info }
     if (options.signal?.aborted === true) throw new SandglassError('aborted', 'aborted while a sandbox was starting')
-    if (ending !== undefined) throw new Error(`bubblewrap ended with exit code ${ending.exitCode ?? ending.signal}`)
+    if (ending !== undefined)
+      throw new Error(`bubblewrap ended with ${ending.signal ?? `exit code ${ending.exitCode}`}`)
     if (performance.now() > deadline) throw new Error(`bubblewrap wrote nothing for ${options.startTimeoutMs} ms`)
     await sleep(pause)
   }
 }
 
-function endWith(stream: Writable, text: string): void {
+function sendLast(stream: Writable, text: string): void {
   stream.on('error', () => {}) // the exit of the process has more details
   stream.end(text)
 }
 
-/** Keeps the beginning of stderr for messages. */
-function lastOutput(stderr: Readable): () => string {
+/** Keeps the first 8 KiB of stderr for messages. */
+function captureOutput(stderr: Readable): () => string {
   let text = ''
   stderr.on('data', (chunk: Buffer) => {
     if (text.length < 8192) text += chunk.toString('utf8')
@@ -191,8 +192,8 @@ function awaitEnding(child: ChildProcess, output: () => string, inner: Inner, id
         by: inner.killed ? 'host' : 'unknown',
         ...(message === '' ? {} : { message }),
       }
-      void killRest(id, inner)
-        .catch(() => {}) // no descriptor is left to read /proc: the next start finds the rest
+      void killInner(id, inner)
+        .catch(() => {}) // no descriptor is left to read /proc: the next start finds the remaining processes
         .finally(() => resolve(ending))
     }
     child.once('exit', finish)
@@ -204,7 +205,7 @@ function awaitEnding(child: ChildProcess, output: () => string, inner: Inner, id
  * Kills PID 1 if bubblewrap was killed before it. PID 1 dies with bubblewrap only after its last step before the harness; until
  * then it would wait for bubblewrap forever.
  */
-async function killRest(id: string, { pid, start }: Inner): Promise<void> {
+async function killInner(id: string, { pid, start }: Inner): Promise<void> {
   if (start === undefined) return killSandbox(id)
   if (!isLiving(pid, start)) return undefined
   killSame(pid, start)

@@ -5,7 +5,7 @@ export interface LocalEngineOptions {
    * `$XDG_STATE_HOME/sandglass` (`~/.local/state/sandglass`) as an ordinary user.
    */
   readonly stateDir?: string
-  /** The Python to run scripts with, at least 3.10. Default: the first one on `PATH` that the sandbox can reach. */
+  /** The Python that runs scripts, at least 3.10. Default: the first one on `PATH` that the sandbox can reach. */
   readonly python?: string
   /** The bubblewrap program. Default: `bwrap` on `PATH`. */
   readonly bwrap?: string

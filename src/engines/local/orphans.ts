@@ -18,7 +18,7 @@ export function pruneOrphans(stateDir: string = defaultStateDir()): Promise<Loca
   return removeOrphans(new StateDirectory(stateDir), findCgroups())
 }
 
-/** Does the same for an engine, at its start. */
+/** Does the same for a given state directory, when an engine starts. */
 export async function removeOrphans(state: StateDirectory, host: CgroupHost): Promise<LocalResource[]> {
   const found = await findResources(state, host)
   const processes = found.processes.filter(isOrphan)
@@ -43,9 +43,9 @@ export async function removeOrphans(state: StateDirectory, host: CgroupHost): Pr
 }
 
 /**
- * Removes the groups of sandboxes that ended. On an overloaded machine the kernel may take longer to end the processes of
- * a group than anybody waits, and a record cannot be removed from a file system that became read-only. Such a removal is
- * tried again; the record and the uid stay taken until then.
+ * Removes the groups of sandboxes that ended. On an overloaded machine, the kernel may take longer to end the processes of
+ * a group than the timeout, and a record cannot be removed from a file system that became read-only. Such a removal is
+ * retried; the record and the uid stay in use until then.
  */
 export class OrphanRetry {
   #orphans: Orphan[] = []
@@ -65,7 +65,7 @@ export class OrphanRetry {
     }, RETRY_MS).unref()
   }
 
-  /** Tries a last time. The next start finds the rest by its record. */
+  /** Retries one last time. The next start finds the remaining groups by their records. */
   async close(): Promise<void> {
     await this.#trying
     await this.#retry()
@@ -80,7 +80,7 @@ export class OrphanRetry {
   }
 }
 
-/** The groups of a sandbox that ended, and the work that waits until they are gone. */
+/** The groups of a sandbox that ended, and the callback for when they are gone. */
 interface Orphan {
   readonly paths: readonly string[]
   readonly release: () => void
@@ -91,7 +91,7 @@ function succeeds(release: () => void): boolean {
     release()
     return true
   } catch {
-    return false // thrown on, it would reject a promise that nobody handles, and end the host's process
+    return false // a rejection that nobody handles would end the host's process
   }
 }
 
@@ -127,6 +127,6 @@ function killMembers(group: string): void {
   try {
     for (const pid of groupMembers(group)) killMember(pid, group)
   } catch {
-    // No descriptor is left to read the group with: it is tried again.
+    // No descriptor is left to read the group: the caller retries.
   }
 }

@@ -1,15 +1,15 @@
 import { readFileSync, readlinkSync } from 'node:fs'
 import { errnoOf, messageOf } from '../../errors/index.ts'
 
-/** The namespaces that every sandbox has, if the kernel supports the kind. */
+/** The namespaces that every sandbox has, if the kernel supports them. */
 export const NAMESPACES = ['user', 'pid', 'net', 'ipc', 'uts', 'cgroup', 'mnt'] as const
 type Namespace = (typeof NAMESPACES)[number]
 
 /** The first process of a sandbox, as the host's kernel shows it. */
 export interface Outside {
-  /** The kinds for which it has a namespace of its own. */
+  /** The namespaces that it does not share with the host. */
   readonly namespaces: readonly Namespace[]
-  /** Describes each difference from the plan. */
+  /** Describes each property that differs from what it must be. */
   readonly problems: readonly string[]
 }
 
@@ -21,17 +21,17 @@ export interface InspectedProcess {
   readonly uid: number
   /** The text that bubblewrap wrote to its info descriptor. */
   readonly info: string
-  /** Replaced by tests only. */
+  /** Only tests replace it. */
   readonly readLink?: (path: string) => string
 }
 
-/** Compares a process with this one. It asks the host's kernel: a sandbox may claim anything of itself. */
+/** Compares the namespaces and the uid of a process with those required. It asks the host's kernel, because a sandbox may lie. */
 export function inspectOutside({ pid, uid, info, readLink = readlinkSync }: InspectedProcess): Outside {
   const namespaces: Namespace[] = []
   const problems: string[] = []
   for (const name of NAMESPACES) {
     const host = attempt(() => readLink(`/proc/self/ns/${name}`))
-    if (errnoOf(host.error) === 'ENOENT') continue // a kernel without the kind has none to share
+    if (errnoOf(host.error) === 'ENOENT') continue // a kernel without this namespace has none to share
     const own = attempt(() => namespaceOf(pid, name, info, readLink))
     if (own.value === undefined || host.value === undefined) {
       problems.push(`its ${name} namespace cannot be read: ${messageOf(own.error ?? host.error)}`)
@@ -64,7 +64,7 @@ function namespaceOf(pid: number, name: Namespace, info: string, readLink: (path
   }
 }
 
-/** Bubblewrap does not report this one. A map of ids that differs from the host's belongs to another namespace. */
+/** Names the user namespace, which bubblewrap does not report. If the uid map differs from the host's, it is another namespace. */
 function userNamespaceOf(pid: number, readLink: (path: string) => string): string {
   const [own, host] = [pid, 'self'].map((process) => readFileSync(`/proc/${process}/uid_map`, 'utf8'))
   return own === host ? readLink('/proc/self/ns/user') : `user:[of ${pid}]`

@@ -14,7 +14,7 @@ import type { EngineEnvironment } from './environment.ts'
 export interface LocalSandbox extends Sandbox {
   /** Limits that its control groups enforce, as the kernel confirms. */
   readonly held: readonly EnforcedLimit[]
-  /** Kinds of namespaces of its own. */
+  /** The namespaces that it does not share with the host. */
   readonly namespaces: readonly string[]
 }
 
@@ -63,7 +63,9 @@ function findWarnings(at: EngineEnvironment, held: readonly EnforcedLimit[]): Re
   const lost = missing.filter((limit) => at.cgroups.enforces.includes(limit))
   const problems = [
     ...at.cgroups.problems,
-    ...(lost.length === 0 ? [] : [`the kernel does not name the group of the sandbox for ${lost.join(', ')}`]),
+    ...(lost.length === 0
+      ? []
+      : [`the kernel reports that the sandbox is not in its control group for ${lost.join(', ')}`]),
   ]
   if (missing.length > 0) {
     result.push({

@@ -16,9 +16,9 @@ export interface FoundPython {
   readonly path: string
   /** For example `3.11.2`. */
   readonly version: string
-  /** The paths that a sandbox must show: the program, the standard library and shared libraries, and nothing else. */
+  /** The paths that must be mounted in a sandbox: the program, the standard library and shared libraries, and nothing else. */
   readonly needed: readonly string[]
-  /** Pythons that come earlier on `PATH` and why they were passed over. */
+  /** The Pythons earlier on `PATH`, each with the reason why it was passed over. */
   readonly passedOver: readonly string[]
 }
 
@@ -28,7 +28,7 @@ interface Description {
   readonly path: string
   /** Its standard library. */
   readonly directories: readonly string[]
-  /** Shared libraries that it loads from outside of the system's directories, by each name that leads to them. */
+  /** Shared libraries that it loads from outside of the system's directories, under each of their names. */
   readonly libraries: readonly string[]
 }
 
@@ -121,12 +121,12 @@ async function describe(program: string): Promise<Description> {
   return JSON.parse(stdout) as Description
 }
 
-/** Directories with private data: a sandbox that shows one of them, or a parent, shows more than a Python. */
+/** Directories with private data. A sandbox in which one of them or a parent is mounted exposes more than a Python. */
 const PRIVATE = ['/home', '/root', '/etc', '/var', '/run']
-/** Paths where every sandbox has its own mounts, which hide a bound directory. */
+/** Paths where every sandbox has its own mounts, which would hide a bound directory. */
 const COVERED = ['/dev', '/proc', INSIDE.harness, INSIDE.packages, INSIDE.tools, ...INSIDE.scratch]
 
-/** Returns the reason why a path must not or cannot be shown in a sandbox, or undefined. */
+/** Returns the reason why a path must not or cannot be mounted in a sandbox, or undefined. */
 function findBindProblem(path: string): string | undefined {
   const homes = [homedir(), process.env['HOME'] ?? ''].filter((home) => home.startsWith('/'))
   const shown = [path, realpathSync(path)]

@@ -11,7 +11,7 @@ export function findObstacle(path: string, uid: number): string | undefined {
   if (uid === process.getuid?.()) return canRead(path) ? undefined : path
   try {
     const real = realpathSync(path)
-    const closed = ancestors(real).find((at) => !grants(statSync(at), uid, 0o001))
+    const closed = listAncestors(real).find((at) => !grants(statSync(at), uid, 0o001))
     if (closed !== undefined) return closed
     const own = statSync(real)
     return grants(own, uid, own.isDirectory() ? 0o005 : 0o004) ? undefined : real
@@ -20,13 +20,13 @@ export function findObstacle(path: string, uid: number): string | undefined {
   }
 }
 
-/** Outermost first. */
-function ancestors(path: string): string[] {
+/** Returns the directories above a path, outermost first. */
+function listAncestors(path: string): string[] {
   const parent = dirname(path)
-  return parent === path ? [] : [...ancestors(parent), parent]
+  return parent === path ? [] : [...listAncestors(parent), parent]
 }
 
-/** True if a mode grants these bits, written as for others, to a uid without groups. */
+/** True if a mode grants these bits (given as those of others) to a uid without groups. */
 export function grants(found: { mode: number; uid: number }, uid: number, bits: number): boolean {
   const mode = found.uid === uid ? found.mode >> 6 : found.mode
   return (mode & bits) === bits

@@ -1,12 +1,12 @@
 import { chownSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type InfoFile, openInfoFile } from './info-file.ts'
-import { namesIn, stateError } from './state-path.ts'
+import { listNames, stateError } from './state-path.ts'
 
 /** The description of a living sandbox, from which another process can find and remove its resources. */
 export interface SandboxRecord {
   readonly id: string
-  /** The slot that the owner holds: its lock and the name in it show whether the owner lives. */
+  /** The slot that the owner holds: its lock and the owner id in it show whether the owner lives. */
   readonly slot: number
   readonly owner: string
   readonly uid: number | null
@@ -36,7 +36,7 @@ export class Records {
     }
   }
 
-  /** Removes a record, and everything else that a killed owner may have left of the sandbox in this directory. */
+  /** Removes a record, and all other files of the sandbox that a killed owner may have left in this directory. */
   remove(id: string): void {
     rmSync(this.#infoPath(id), { force: true })
     rmSync(this.#inputsPath(id), { force: true, recursive: true })
@@ -56,8 +56,8 @@ export class Records {
   }
 
   /**
-   * Makes the directory of the files that the host shows to a sandbox. Nobody else on the machine may enter it: it holds links to
-   * files whose own directories may be closed.
+   * Makes the directory of the inputs that are mounted in a sandbox. No other user may enter it: it holds links to
+   * files in directories that may be private.
    * @param uid of the sandbox, if it has one of its own.
    * @throws SandglassError `no_space` or `state_dir_unusable`.
    */
@@ -77,7 +77,7 @@ export class Records {
     const records: SandboxRecord[] = []
     const corrupt: string[] = []
     const directory = join(this.#state, 'sandboxes')
-    for (const name of namesIn(directory)) {
+    for (const name of listNames(directory)) {
       const path = join(directory, name)
       if (name.endsWith('.corrupt')) corrupt.push(path)
       if (!name.endsWith('.json')) continue
@@ -86,7 +86,7 @@ export class Records {
         records.push(record)
         continue
       }
-      if (record === undefined && !namesIn(directory).includes(name)) continue // removed meanwhile by its owner
+      if (record === undefined && !listNames(directory).includes(name)) continue // its owner removed it meanwhile
       renameSync(path, `${path}.corrupt`)
       corrupt.push(`${path}.corrupt`)
     }

@@ -2,10 +2,10 @@ import { existsSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
 import type { Resource } from '../../sandbox/index.ts'
 import { isLiving, startOf } from '../../support/index.ts'
-import { type CgroupHost, existingGroups, findCgroups } from './cgroup-host.ts'
+import { type CgroupHost, listGroups, findCgroups } from './cgroup-host.ts'
 import { groupMembers } from './cgroups.ts'
 import type { SandboxRecord } from './records.ts'
-import { type SandboxProcess, sandboxProcesses } from './sandbox-processes.ts'
+import { type SandboxProcess, listSandboxProcesses } from './sandbox-processes.ts'
 import { defaultStateDir } from './state-path.ts'
 import { StateDirectory } from './state.ts'
 import { firstUidOf } from './uids.ts'
@@ -30,7 +30,7 @@ export type Found<T> = T & { readonly resource: LocalResource }
 /** The owner of a sandbox and the uid that the sandbox holds. */
 type Claim = Pick<LocalResource, 'owner' | 'uid'>
 
-/** Longer than a sandbox of any state directory takes from its group to the first process in it. */
+/** Longer than the time between the creation of a group and the first process in it. */
 const FORMING_MS = 60_000
 const UNCLAIMED = { sandbox: null, owner: 'unknown', uid: null } as const
 
@@ -41,20 +41,20 @@ export async function listResources(stateDir: string = defaultStateDir()): Promi
 }
 
 /**
- * Finds every resource of Sandglass. A record is written before anything it names and removed after it. So the records are
- * read last: whatever has no record then and still exists has none.
+ * Finds every resource of Sandglass. A record is written before the resources it names and removed after them. So the records are
+ * read last: a resource that has no record then, and still exists, has no owner here.
  */
 export async function findResources(state: StateDirectory, host: CgroupHost): Promise<FoundResources> {
-  const processes = sandboxProcesses()
-  const groups = existingGroups(host)
-  const members = groups.flatMap(membersOf)
+  const processes = listSandboxProcesses()
+  const groups = listGroups(host)
+  const members = groups.flatMap(listMembers)
   const { records, corrupt } = state.records.readAll()
   const claims = await findClaims(state, records)
   const toResource = (kind: LocalResource['kind'], id: string, sandbox: string): LocalResource => {
     const { owner, uid } = claims.get(sandbox) ?? UNCLAIMED
     return { kind, id, sandbox, owner, uid }
   }
-  // The mark of a process counts more than its group; a process in several groups is listed once.
+  // The mark of a process takes precedence over its group; a process in several groups is listed once.
   const byPid = new Map([...members, ...processes].map((process) => [process.pid, process]))
   const paths = [...records.flatMap(({ cgroups }) => cgroups), ...groups]
   return {
@@ -96,8 +96,8 @@ async function findClaims(state: StateDirectory, records: readonly SandboxRecord
   return claims
 }
 
-/** The processes of a group. They cannot hide from it behind a command line. */
-function membersOf(group: string): SandboxProcess[] {
+/** Lists the processes of a group. A process cannot hide from its group by changing its command line. */
+function listMembers(group: string): SandboxProcess[] {
   return groupMembers(group).flatMap((pid) => {
     const start = startOf(pid)
     return start === undefined ? [] : [{ pid, start, sandbox: basename(group), isMarked: false }]
@@ -111,7 +111,7 @@ function disownIfEmpty(path: string, resource: LocalResource): LocalResource {
   return ageMs < FORMING_MS ? resource : { ...resource, owner: 'gone' }
 }
 
-/** Only the locks of root go with uids. */
+/** Returns the first uid of a slot. Only locks that root owns stand for uids. */
 function uidOf(slot: number, path: string): number | null {
   return statSync(path, { throwIfNoEntry: false })?.uid === 0 ? firstUidOf(slot) : null
 }

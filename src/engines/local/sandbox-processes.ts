@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { shortageError } from '../../errors/index.ts'
 import { isLiving, statusOf } from '../../support/index.ts'
-import { markIn } from './mark.ts'
+import { readMark } from './mark.ts'
 import { killMember, killSame } from './process-id.ts'
 
 /** A process of a sandbox, as this machine sees it. */
@@ -28,8 +28,8 @@ export interface ProcessLine {
  * Lists every living process of every sandbox on this machine, of any owner.
  * @throws SandglassError `sandbox_setup_failed` when no descriptor is left to read /proc.
  */
-export function sandboxProcesses(): SandboxProcess[] {
-  return assignToSandboxes(processLines())
+export function listSandboxProcesses(): SandboxProcess[] {
+  return assignToSandboxes(readProcesses())
 }
 
 /** Assigns processes to sandboxes by the outermost mark: a script that changes its own command line changes nothing. */
@@ -49,7 +49,7 @@ export function assignToSandboxes(lines: readonly ProcessLine[]): SandboxProcess
 
 /** Kills everything of one sandbox, as {@link killProcesses} does. */
 export function killSandbox(id: string): Promise<void> {
-  return killProcesses(sandboxProcesses().filter(({ sandbox }) => sandbox === id))
+  return killProcesses(listSandboxProcesses().filter(({ sandbox }) => sandbox === id))
 }
 
 /**
@@ -66,7 +66,7 @@ export async function killProcesses(processes: readonly SandboxProcess[]): Promi
 
 const END_MS = 3000
 
-/** Waits until none of these lives: at most 3 s. */
+/** Waits until all of these have ended: at most 3 s. */
 export async function awaitEnd(processes: readonly Pick<SandboxProcess, 'pid' | 'start'>[]): Promise<void> {
   const deadline = performance.now() + END_MS
   for (let pause = 1; processes.some(({ pid, start }) => isLiving(pid, start)); pause = Math.min(2 * pause, 50)) {
@@ -75,21 +75,21 @@ export async function awaitEnd(processes: readonly Pick<SandboxProcess, 'pid' | 
   }
 }
 
-function processLines(): ProcessLine[] {
+function readProcesses(): ProcessLine[] {
   // Systems other than Linux have no such directory, and no sandboxes.
-  const names = existsSync('/proc') ? processNumbers() : []
+  const names = existsSync('/proc') ? listProcessIds() : []
   return names.flatMap((name) => {
     if (!/^\d+$/.test(name)) return []
     const pid = Number(name)
-    // Before its command line: if the number is reused in between, a kill by this start time hits no process.
+    // Read before the command line: if the id is reused in between, a kill by this start time hits no process.
     const status = statusOf(pid)
     if (status?.lives !== true) return []
-    return [{ pid, start: status.start, parent: status.parent, mark: markOf(pid) }]
+    return [{ pid, start: status.start, parent: status.parent, mark: readMarkOf(pid) }]
   })
 }
 
-/** Names in /proc; those of processes are numbers. */
-export function processNumbers(): string[] {
+/** Lists the names in /proc; those of processes are numbers. */
+export function listProcessIds(): string[] {
   try {
     return readdirSync('/proc')
   } catch (error) {
@@ -97,11 +97,11 @@ export function processNumbers(): string[] {
   }
 }
 
-function markOf(pid: number): string | undefined {
+function readMarkOf(pid: number): string | undefined {
   try {
-    return markIn(readFileSync(`/proc/${pid}/cmdline`, 'latin1'))
+    return readMark(readFileSync(`/proc/${pid}/cmdline`, 'latin1'))
   } catch (error) {
-    // It ended meanwhile, except if this process lacks the means to read it: it would then seem to belong to no sandbox.
+    // The process has ended, unless the host lacks the resources to read it: it would then seem to belong to no sandbox.
     const shortage = shortageError(error, 'the processes of this machine cannot be read')
     if (shortage !== undefined) throw shortage
     return undefined

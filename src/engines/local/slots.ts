@@ -3,21 +3,21 @@ import { lstatSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { errnoOf, SandglassError } from '../../errors/index.ts'
 import { type FileLock, isLocked, tryLock } from '../../support/index.ts'
-import { namesIn, readText, stateError } from './state-path.ts'
+import { listNames, readText, stateError } from './state-path.ts'
 
-/** The place of one owner in the state directory: a lock, and on a root host the uids that go with it. */
+/** The slot of one owner in the state directory: a lock, and on a root host the uids that belong to it. */
 export interface Slot {
   readonly number: number
-  /** Unique for this holding of the slot: a later holder has another name. */
+  /** The owner id. A later owner of the slot has another one. */
   readonly owner: string
   release(): void
 }
 
-/** A slot that has the name of a holder in it. */
-export interface NamedSlot {
+/** A slot that has an owner id in it. */
+export interface OwnedSlot {
   readonly number: number
   readonly path: string
-  /** True while that holder lives. Otherwise it ended without giving the slot back. */
+  /** True while that owner lives. Otherwise it ended without releasing the slot. */
   readonly isHeld: boolean
 }
 
@@ -41,7 +41,7 @@ export class Slots {
   async take(): Promise<Slot> {
     for (let number = 0; number < SLOTS; number += 1) {
       const lock = await this.#lock(number)
-      if (lock !== undefined) return this.#name(number, lock)
+      if (lock !== undefined) return this.#writeOwner(number, lock)
     }
     throw new SandglassError(
       'no_uid_left',
@@ -50,39 +50,39 @@ export class Slots {
   }
 
   /** Lists the slots of all owners, living and dead. */
-  async list(): Promise<NamedSlot[]> {
-    const named = namesIn(this.#path()).flatMap((name) => {
+  async list(): Promise<OwnedSlot[]> {
+    const numbers = listNames(this.#path()).flatMap((name) => {
       const number = /^\d{1,3}$/.test(name) ? Number(name) : SLOTS
       return number < SLOTS && (readText(this.#path(number)) ?? '') !== '' ? [number] : []
     })
     return Promise.all(
-      named.map(async (number) => ({ number, path: this.#path(number), isHeld: await this.#isHeld(number) })),
+      numbers.map(async (number) => ({ number, path: this.#path(number), isHeld: await this.#isHeld(number) })),
     )
   }
 
   /** Lists the paths of slots that cannot be locked because they are not files. */
   listUnusable(): string[] {
-    return namesIn(this.#path())
+    return listNames(this.#path())
       .map((name) => join(this.#path(), name))
       .filter((path) => lstatSync(path, { throwIfNoEntry: false })?.isFile() === false)
   }
 
-  /** Takes the name of a dead holder out of its slot; false when another process has the slot. */
+  /** Removes the id of a dead owner from its slot; false if another process has the slot. */
   async clear(number: number): Promise<boolean> {
     const lock = await this.#lock(number)
-    if (lock !== undefined) this.#giveBack(number, lock)
+    if (lock !== undefined) this.#release(number, lock)
     return lock !== undefined
   }
 
   /** True if this owner is gone: its slot is free or has another owner. */
   async isGone({ slot, owner }: { readonly slot: number; readonly owner: string }): Promise<boolean> {
     if (!(await this.#isHeld(slot))) return true
-    const holder = readText(this.#path(slot)) ?? ''
-    // The owner may hold a locked slot whose text is damaged.
-    return OWNER.test(holder) && holder !== owner
+    const found = readText(this.#path(slot)) ?? ''
+    // The owner may still hold a locked slot whose content is damaged.
+    return OWNER.test(found) && found !== owner
   }
 
-  #name(number: number, lock: FileLock): Slot {
+  #writeOwner(number: number, lock: FileLock): Slot {
     const owner = randomUUID()
     try {
       writeFileSync(this.#path(number), owner)
@@ -91,21 +91,21 @@ export class Slots {
       throw stateError(this.#state, error)
     }
     this.#held.add(number)
-    let isGivenBack = false
+    let isReleased = false
     const release = (): void => {
-      if (!isGivenBack) this.#giveBack(number, lock) // after that it may belong to another process
-      isGivenBack = true
+      if (!isReleased) this.#release(number, lock) // after a release it may belong to another process
+      isReleased = true
     }
     return { number, owner, release }
   }
 
-  /** Removes the name first, so that a slot with a name and without a lock is one whose holder died. */
-  #giveBack(number: number, lock: FileLock): void {
+  /** Removes the owner id first, so that in a slot with an owner id and without a lock the owner has died. */
+  #release(number: number, lock: FileLock): void {
     this.#held.delete(number)
     try {
       truncateSync(this.#path(number))
     } catch {
-      // It reads as one whose holder died, and is cleared as such.
+      // The slot looks like that of a dead owner, and is cleared as such.
     }
     lock.release()
   }
@@ -118,7 +118,7 @@ export class Slots {
     if (this.#held.has(number)) return true
     const path = this.#path(number)
     const found = lstatSync(path, { throwIfNoEntry: false })
-    // Only a file can be locked; anything else is unknown.
+    // Only a file can be locked; anything else counts as held.
     if (found?.isFile() !== true) return found !== undefined
     try {
       return await isLocked(path)

@@ -1,13 +1,13 @@
 import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { errnoOf, messageOf, SandglassError, shortageError } from '../../errors/index.ts'
 
-/** The process of bubblewrap to start. */
+/** The options of the bubblewrap process. */
 export interface LauncherOptions {
   readonly bwrap: string
   readonly args: readonly string[]
-  /** The descriptor of the file in which it describes the sandbox. */
+  /** The descriptor of the file to which it writes the description of the sandbox. */
   readonly info: number
-  /** The uid to drop to before; undefined keeps the caller's. */
+  /** The uid to drop to first; undefined keeps the caller's. */
   readonly uid: number | undefined
 }
 

@@ -18,7 +18,7 @@ const run = promisify(execFile)
  * Makes a copy of the harness that every sandbox can read, compiled for this Python and named by its content.
  */
 export async function stageHarness(staging: Staging, slot: Slot, python: FoundPython): Promise<string> {
-  const digest = contentDigest([join(HARNESS_DIR, 'sandglass_harness'), join(HARNESS_DIR, 'etc')])
+  const digest = hashContent([join(HARNESS_DIR, 'sandglass_harness'), join(HARNESS_DIR, 'etc')])
   const target = join(staging.publicPath, `harness-${python.version}-${digest}`)
   return staging.copy(slot, target, async (temporary) => {
     makeDirectory(temporary, { own: 0o755, above: 0o755 })
@@ -28,17 +28,17 @@ export async function stageHarness(staging: Staging, slot: Slot, python: FoundPy
         filter: (path) => !path.includes('__pycache__'),
       })
     }
-    await openForReading(temporary)
+    await makeReadable(temporary)
     const compile = ['-I', '-m', 'compileall', '-q', '--invalidation-mode', 'unchecked-hash']
-    // Only speed depends on it: a Python that cannot compile ahead compiles at each start.
+    // Only speed depends on this: a Python that cannot compile ahead compiles at each start.
     await run(python.path, [...compile, join(temporary, 'sandglass_harness')], { cwd: '/' }).catch((error: unknown) => {
-      if (shortageError(error, python.path) !== undefined) throw error // the next try makes a whole one
+      if (shortageError(error, python.path) !== undefined) throw error // the next call retries and makes a complete copy
     })
-    await openForReading(temporary)
+    await makeReadable(temporary)
   })
 }
 
-/** Makes directories of the caller readable for sandboxes. Each is read again only when its change time differs. */
+/** Makes directories of the caller readable for sandboxes. The result is cached until the change time of the directory differs. */
 export class DirectoryStage {
   readonly #staging: Staging
   readonly #slot: Slot
@@ -82,9 +82,9 @@ export class DirectoryStage {
 
   async #stage(root: string, directory: string, option: string, uid: number): Promise<string> {
     await readdir(root)
-    // A copy must not contain files that only the owner may read: in place they are closed to scripts.
+    // A copy must not contain files that only the owner may read: scripts could not read them in place.
     if (canReach(root, uid)) return directory
-    const all = (await entries(root)).filter(([, found]) => isReadable(found, uid))
+    const all = (await listEntries(root)).filter(([, found]) => isReadable(found, uid))
     if (all.length === 0 && (await readdir(root)).length > 0) {
       throw new Error('no file in it may be read by users other than its owner (chmod -R o+rX)')
     }
@@ -94,7 +94,7 @@ export class DirectoryStage {
     const target = join(this.#staging.privatePath, `${option}-${hash.digest('hex').slice(0, 32)}`)
     return this.#staging.copy(this.#slot, target, async (temporary) => {
       await copyInside(root, temporary, uid)
-      await openForReading(temporary)
+      await makeReadable(temporary)
     })
   }
 }
@@ -104,7 +104,7 @@ async function copyInside(root: string, target: string, uid: number): Promise<vo
   const links: [path: string, to: string][] = []
   await cp(root, target, {
     recursive: true,
-    preserveTimestamps: true, // byte code is stale if its source has another time
+    preserveTimestamps: true, // byte code is stale if the time of its source differs
     filter: async (from, to) => {
       const found = await lstat(from)
       if (!found.isSymbolicLink())
@@ -124,17 +124,17 @@ function isReadable(found: Stats, uid: number): boolean {
   return found.isSymbolicLink() || grants(found, uid, found.isDirectory() ? 0o005 : 0o004)
 }
 
-async function openForReading(path: string): Promise<void> {
+async function makeReadable(path: string): Promise<void> {
   const found = await lstat(path)
   if (found.isSymbolicLink()) return
   if (!found.isDirectory()) return chmod(path, (found.mode & 0o111) === 0 ? 0o644 : 0o755)
   await chmod(path, 0o755)
-  for (const name of await readdir(path)) await openForReading(join(path, name))
+  for (const name of await readdir(path)) await makeReadable(join(path, name))
 }
 
-function contentDigest(roots: readonly string[]): string {
+function hashContent(roots: readonly string[]): string {
   const hash = createHash('sha256')
-  for (const path of roots.flatMap(files))
+  for (const path of roots.flatMap(listFiles))
     hash
       .update(`${path.slice(HARNESS_DIR.length)}\0`)
       .update(readFileSync(path))
@@ -142,25 +142,25 @@ function contentDigest(roots: readonly string[]): string {
   return hash.digest('hex').slice(0, 16)
 }
 
-/** Everything below a directory in a fixed order, without compiled files. */
-async function entries(root: string): Promise<[path: string, found: Stats][]> {
+/** Lists everything below a directory in a fixed order, without compiled files. */
+async function listEntries(root: string): Promise<[path: string, found: Stats][]> {
   const all: [string, Stats][] = []
   for (const name of (await readdir(root)).toSorted()) {
     if (name === '__pycache__') continue
     const path = join(root, name)
     const found = await lstat(path)
     all.push([path, found])
-    if (found.isDirectory()) all.push(...(await entries(path)))
+    if (found.isDirectory()) all.push(...(await listEntries(path)))
   }
   return all
 }
 
-function files(root: string): string[] {
+function listFiles(root: string): string[] {
   return readdirSync(root, { withFileTypes: true })
     .toSorted((a, b) => (a.name < b.name ? -1 : 1))
     .flatMap((entry) => {
       const path = join(root, entry.name)
-      if (entry.isDirectory()) return entry.name === '__pycache__' ? [] : files(path)
+      if (entry.isDirectory()) return entry.name === '__pycache__' ? [] : listFiles(path)
       return [path]
     })
 }

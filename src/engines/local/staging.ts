@@ -4,7 +4,7 @@ import { rename, rm, utimes } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { errnoOf } from '../../errors/index.ts'
 import type { Slot, Slots } from './slots.ts'
-import { assertEnterable, namesIn, stateError } from './state-path.ts'
+import { assertEnterable, listNames, stateError } from './state-path.ts'
 
 const UNUSED_MS = 30 * 86_400_000
 
@@ -21,7 +21,10 @@ export class Staging {
     return join(this.#state, 'staged')
   }
 
-  /** The directory of copies of files that only this user may read. A sandbox gets a name in it that cannot be listed. */
+  /**
+   * The directory of copies of files that only this user may read. A sandbox gets the path of one copy, and cannot list the
+   * directory.
+   */
   get privatePath(): string {
     return join(this.#state, 'private')
   }
@@ -29,14 +32,14 @@ export class Staging {
   /** @throws SandglassError `state_dir_unusable` when a sandbox with this uid cannot enter it. */
   prepare(uid: number): void {
     try {
-      chmodSync(this.privatePath, 0o711) // sandboxes can pass it and cannot list it
+      chmodSync(this.privatePath, 0o711) // sandboxes can traverse it and cannot list it
     } catch (error) {
       throw stateError(this.#state, error)
     }
     assertEnterable(this.#state, this.publicPath, uid)
   }
 
-  /** Returns a secret of this directory, from which names in {@link privatePath} are made. */
+  /** Returns the secret key of this directory, from which the names in {@link privatePath} are derived. */
   privateKey(): Buffer {
     const path = join(this.privatePath, 'key')
     const temporary = `${path}.${randomUUID()}`
@@ -46,7 +49,7 @@ export class Staging {
         linkSync(temporary, path)
       }
     } catch (error) {
-      if (errnoOf(error) !== 'EEXIST') throw stateError(this.#state, error) // another process was first
+      if (errnoOf(error) !== 'EEXIST') throw stateError(this.#state, error) // unless another process created it first
     } finally {
       rmSync(temporary, { force: true })
     }
@@ -74,7 +77,9 @@ export class Staging {
   /** Lists the copies that a dead owner did not finish, and those not used for a month. */
   async listUnused(slots: Slots): Promise<string[]> {
     const unused: string[] = []
-    for (const path of [this.privatePath, this.publicPath].flatMap((at) => namesIn(at).map((name) => join(at, name)))) {
+    for (const path of [this.privatePath, this.publicPath].flatMap((at) =>
+      listNames(at).map((name) => join(at, name)),
+    )) {
       const found = lstatSync(path, { throwIfNoEntry: false })
       if (found?.isDirectory() !== true) continue
       const [, slot, owner] = /^\.(\d{1,3})-([\da-f-]{36})-/.exec(basename(path)) ?? []
@@ -88,5 +93,5 @@ export class Staging {
 /** Marks a copy as used now. Copies not used for a month are removed. */
 export async function touch(path: string): Promise<void> {
   const now = new Date()
-  await utimes(path, now, now).catch(() => undefined) // only its age depends on it
+  await utimes(path, now, now).catch(() => undefined) // a failure affects only its age
 }

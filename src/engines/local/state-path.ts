@@ -6,7 +6,7 @@ import { errnoOf, messageOf, SandglassError, shortageError } from '../../errors/
 import { makeDirectory } from '../../support/index.ts'
 import { findObstacle } from './reach.ts'
 
-/** The ways to name a state directory, for messages. */
+/** The settings that choose the state directory, for messages. */
 const NAMED_BY = 'option stateDir, variable SANDGLASS_STATE_DIR'
 
 /** The default state directory of this user. */
@@ -18,7 +18,7 @@ export function defaultStateDir(env: NodeJS.ProcessEnv = process.env): string {
 }
 
 /**
- * Makes the state directory and its subdirectories where they are missing, so that sandboxes with this uid can enter them.
+ * Makes the state directory and its subdirectories if they are missing, so that sandboxes with this uid can enter them.
  * @throws SandglassError `state_dir_unusable` or `no_space`, naming the path.
  */
 export function prepareStatePath(state: string, names: readonly string[], uid: number): void {
@@ -26,7 +26,7 @@ export function prepareStatePath(state: string, names: readonly string[], uid: n
     for (const name of ['', ...names]) {
       const path = join(state, name)
       makePassable(path, uid)
-      refuseOthers(state, path)
+      assertExclusive(state, path)
     }
     const probe = join(state, `.probe-${randomUUID()}`)
     writeFileSync(probe, 'x')
@@ -62,14 +62,14 @@ function unusableState(path: string, why: string, cause?: unknown): SandglassErr
   return new SandglassError('state_dir_unusable', message, cause === undefined ? {} : { cause })
 }
 
-/** Lets sandboxes of another uid pass, independent of the umask. Private files in it have modes of their own. */
+/** Makes a directory that sandboxes of another uid can enter, whatever the umask. Private files in it have modes of their own. */
 function makePassable(path: string, uid: number): void {
   const made = makeDirectory(path, { own: 0o755, above: 0o755 })
   if (uid !== process.getuid?.()) for (const at of made) chmodSync(at, 0o755)
 }
 
-/** Staged files become PID 1 of every sandbox, and records name processes to kill: nobody else may write them. */
-function refuseOthers(state: string, path: string): void {
+/** Throws if other users can write: staged files become PID 1 of every sandbox, and records name processes to kill. */
+function assertExclusive(state: string, path: string): void {
   const { uid, mode } = statSync(path)
   const own = process.getuid?.()
   if (uid !== own) {
@@ -86,8 +86,8 @@ function refuseOthers(state: string, path: string): void {
   }
 }
 
-/** The names in a directory in order; none where it cannot be read. */
-export function namesIn(directory: string): string[] {
+/** Lists the names in a directory, sorted; none if it cannot be read. */
+export function listNames(directory: string): string[] {
   try {
     return readdirSync(directory).toSorted()
   } catch {
@@ -95,7 +95,7 @@ export function namesIn(directory: string): string[] {
   }
 }
 
-/** The text of a file; undefined where it cannot be read. */
+/** Reads the text of a file; undefined if it cannot be read. */
 export function readText(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8')

@@ -4,7 +4,10 @@ import { Slots } from './slots.ts'
 import { Staging } from './staging.ts'
 import { prepareStatePath } from './state-path.ts'
 
-/** The state that all processes with the same state directory share: who holds which slot, sandboxes, and copies for them. */
+/**
+ * The state that all processes with the same state directory share: its slots, the records of sandboxes, and copies of files
+ * for them.
+ */
 export class StateDirectory {
   readonly path: string
   readonly slots: Slots
@@ -19,7 +22,7 @@ export class StateDirectory {
   }
 
   /**
-   * Makes the directory where it is missing, so that sandboxes with this uid can read the copies in it.
+   * Makes the directory if it is missing, so that sandboxes with this uid can read the copies in it.
    * @throws SandglassError `state_dir_unusable` or `no_space`, naming the path.
    */
   prepare(uid: number): void {

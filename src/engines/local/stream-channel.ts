@@ -1,7 +1,7 @@
 import type { Readable, Writable } from 'node:stream'
 import { type Channel, ChunkQueue } from '../../sandbox/index.ts'
 
-/** A channel over the two pipes of a child process. Reads one chunk ahead of demand, not more. */
+/** A channel over the two pipes of a child process. Reads at most one chunk ahead. */
 export function streamChannel(input: Readable, output: Writable): Channel {
   const chunks = new ChunkQueue()
   input.on('data', (chunk: Uint8Array) => {

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { SandglassError, shortageError } from '../../errors/index.ts'
-import { processNumbers } from './sandbox-processes.ts'
+import { listProcessIds } from './sandbox-processes.ts'
 import type { Slot, Slots } from './slots.ts'
 
 const UIDS_PER_SLOT = 64
 const MAX_SLOTS = 16
-/** Far above system users, subordinate ids and systemd's ranges. */
+/** Above system users, subordinate ids and the ranges of systemd. */
 const PREFERRED_BASE = 2_000_000_000
 /** The base in a container that maps only 65,536 ids. */
 const NARROW_BASE = 30_000
@@ -13,18 +13,18 @@ const NARROW_BASE = 30_000
 const RANGE = 512 * UIDS_PER_SLOT
 
 /**
- * The first uid for sandboxes where root has more than its own id, else undefined. `read` is replaced by tests only.
+ * Returns the first uid for sandboxes if root has more than its own id, else undefined. Only tests replace `read`.
  */
 export function firstSandboxUid(
   read: (path: string) => string = (path) => readFileSync(path, 'utf8'),
 ): number | undefined {
   return [PREFERRED_BASE, NARROW_BASE].find((base) =>
-    // A sandbox has the same number for its group.
+    // A sandbox uses the same id as its gid.
     ['/proc/self/uid_map', '/proc/self/gid_map'].every((path) => isMapped(base, path, read)),
   )
 }
 
-/** The first of the uids that go with a slot, null where all sandboxes have the uid of their host. */
+/** Returns the first of the uids that belong to a slot; null if all sandboxes have the uid of their host. */
 export function firstUidOf(slot: number): number | null {
   const base = process.getuid?.() === 0 ? firstSandboxUid() : undefined
   return base === undefined ? null : base + slot * UIDS_PER_SLOT
@@ -40,7 +40,7 @@ export class UidPool {
 
   /**
    * @param first the slot that this process already holds.
-   * @param base what {@link firstSandboxUid} gave.
+   * @param base the result of {@link firstSandboxUid}.
    */
   constructor(slots: Slots, first: Slot, base: number) {
     this.#allSlots = slots
@@ -48,7 +48,7 @@ export class UidPool {
     this.#add(first)
   }
 
-  /** A uid and the slot whose lock protects it. */
+  /** Takes a free uid. Returns it with the slot whose lock protects it. */
   async take(): Promise<{ uid: number; slot: Slot }> {
     for (;;) {
       const index = this.#free.findIndex((uid) => this.#isUnused(uid))
@@ -59,20 +59,20 @@ export class UidPool {
       if (this.#slots.size >= MAX_SLOTS) {
         throw new SandglassError(
           'no_uid_left',
-          `this process uses ${MAX_SLOTS * UIDS_PER_SLOT} uids for sandboxes already`,
+          `this process already uses all ${MAX_SLOTS * UIDS_PER_SLOT} uids that it can use for sandboxes; close some sandboxes, or start another process`,
         )
       }
       const slot = await this.#allSlots.take()
       try {
         this.#add(slot)
       } catch (error) {
-        slot.release() // no uid of the slot may be used before all were checked
+        slot.release() // no uid of the slot may be used before all of them were checked
         throw error
       }
     }
   }
 
-  giveBack(uid: number): void {
+  release(uid: number): void {
     this.#free.push(uid)
   }
 
@@ -84,24 +84,24 @@ export class UidPool {
   }
 
   #add(slot: Slot): void {
-    for (const uid of uidsInUse()) this.#dying.add(uid)
+    for (const uid of readUidsInUse()) this.#dying.add(uid)
     this.#slots.set(slot.number, slot)
     for (let n = 0; n < UIDS_PER_SLOT; n += 1) this.#free.push(this.#base + slot.number * UIDS_PER_SLOT + n)
   }
 
-  /** An earlier holder of the slot may have sandboxes that are still dying; later ones are this process's own. */
+  /** True if no process has the uid. An earlier owner of the slot may have sandboxes that are still ending. */
   #isUnused(uid: number): boolean {
     if (!this.#dying.has(uid)) return true
-    if (uidsInUse().has(uid)) return false
+    if (readUidsInUse().has(uid)) return false
     this.#dying.delete(uid)
     return true
   }
 }
 
-/** Real uids of all living processes. */
-function uidsInUse(): Set<number> {
+/** Reads the real uids of all living processes. */
+function readUidsInUse(): Set<number> {
   const uids = new Set<number>()
-  for (const name of processNumbers()) {
+  for (const name of listProcessIds()) {
     if (!/^\d+$/.test(name)) continue
     try {
       const status = readFileSync(`/proc/${name}/status`, 'utf8')
@@ -109,7 +109,7 @@ function uidsInUse(): Set<number> {
       const uid = /^Uid:\s*(\d+)/m.exec(status)?.[1]
       if (uid !== undefined) uids.add(Number(uid))
     } catch (error) {
-      // It ended meanwhile, except if this process lacks the means to read it: its uid may then be in use.
+      // The process has ended, unless the host lacks the resources to read it: its uid may then be in use.
       const shortage = shortageError(error, 'the uids in use cannot be read')
       if (shortage !== undefined) throw shortage
     }

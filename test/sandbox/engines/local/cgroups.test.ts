@@ -2,12 +2,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, wr
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { afterAll, expect, test } from 'vitest'
-import {
-  type CgroupHost,
-  existingGroups,
-  findCgroups,
-  GROUP_PARENT,
-} from '../../../../src/engines/local/cgroup-host.ts'
+import { type CgroupHost, listGroups, findCgroups, GROUP_PARENT } from '../../../../src/engines/local/cgroup-host.ts'
 import { groupMembers, makeCgroup, removeGroup } from '../../../../src/engines/local/cgroups.ts'
 import type { SandboxLimits } from '../../../../src/sandbox/index.ts'
 import { HostPlace, NEEDS_ROOT, ORDINARY } from './host-place.ts'
@@ -146,7 +141,7 @@ test('a group of version 2 gets its limits, its members and its count of kills',
   expect(existsSync(join(path, 'memory.swap.max'))).toBe(false) // written only if the kernel provides it
   await group.add(4711)
   expect(groupMembers(path)).toEqual([4711])
-  expect(existingGroups(host)).toEqual([path])
+  expect(listGroups(host)).toEqual([path])
 })
 
 test('groups of version 1 get their limits in the files of that version', async () => {
@@ -221,7 +216,7 @@ test('a group that cannot be made leaves nothing behind', () => {
     problems: [],
   }
   expect(() => makeCgroup(host, 'sg-3', LIMITS)).toThrow(`${file} is not a directory`)
-  expect(existingGroups({ ...host, parents: [{ path: good, controllers: [] }] })).toEqual([])
+  expect(listGroups({ ...host, parents: [{ path: good, controllers: [] }] })).toEqual([])
 })
 
 test('a missing group counts as removed, a group in use does not', () => {

@@ -2,7 +2,7 @@ import { readdirSync, readlinkSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { openInfoFile } from '../../../../src/engines/local/info-file.ts'
-import { markIn, startCode } from '../../../../src/engines/local/mark.ts'
+import { readMark, startCode } from '../../../../src/engines/local/mark.ts'
 import { assignToSandboxes, type ProcessLine } from '../../../../src/engines/local/sandbox-processes.ts'
 import { scopedDirectory } from '../../../support/engines/local/state-dir.ts'
 
@@ -13,8 +13,8 @@ describe('a command line names its sandbox', () => {
   const words = ['python3', '-I', '-S', '-c', startCode('sg-1'), '{"scratch":[]}']
 
   test('as the launcher and as the harness', () => {
-    expect(markIn(commandLine(...words))).toBe('sg-1')
-    expect(markIn(commandLine('bwrap', '--args', '3', '--', ...words))).toBe('sg-1')
+    expect(readMark(commandLine(...words))).toBe('sg-1')
+    expect(readMark(commandLine('bwrap', '--args', '3', '--', ...words))).toBe('sg-1')
   })
 
   test.each([
@@ -25,7 +25,7 @@ describe('a command line names its sandbox', () => {
     ['with something that is no name', ['python3', '-c', startCode('sg-1 ; rm'), '{}']],
     ['of a zombie', []],
   ])('but not one %s', (_, other) => {
-    expect(markIn(commandLine(...other))).toBeUndefined()
+    expect(readMark(commandLine(...other))).toBeUndefined()
   })
 })
 
