@@ -45,7 +45,7 @@ const REMEDIES: readonly [string, string][] = [
   ],
   ['name them in dependencies yourself, or list them in environments.allow', 'name them with --with'],
   [
-    'raise limits.diskBytes, or take a workspace: its addInput() shows large files without a copy',
+    'raise limits.diskBytes, or use a workspace: its addInput() mounts large files without a copy',
     'the library takes larger ones (limits.diskBytes, or addInput() of a workspace)',
   ],
   // Only --skill shows a directory of the host, and always read-only.

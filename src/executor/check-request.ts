@@ -12,9 +12,9 @@ export interface CheckRequest {
   readonly script: string
   /** `off` only decides whether `whole` is the script. */
   readonly policy: Policy
-  /** The text in which the script was found. If it is Python that does something, it is checked in place of the script. */
+  /** The text in which the script was found. If it is Python with an effect, it is checked in place of the script. */
   readonly whole?: string
-  /** In `plan` a script that gives no result is wrong. Default `interactive`. */
+  /** In `plan`, a script without a result is a violation. Default `interactive`. */
   readonly mode?: ExecutionMode
   readonly executionId?: string
   /** Names that exist in addition to builtins, helpers and tools: inputs. */
@@ -37,6 +37,6 @@ export interface CheckAnswer {
   readonly violations: readonly Violation[]
   /** True if `whole` of the request is the script. */
   readonly isWhole: boolean
-  /** The names of the tools that the text of the script shows; undefined without `listTools`, or without an answer of the checker. */
+  /** The names of the tools that the script's text calls; undefined without `listTools`, or without an answer of the checker. */
   readonly calledTools: readonly string[] | undefined
 }

@@ -9,7 +9,7 @@ export interface CheckedScript {
   readonly violations: readonly Violation[] | undefined
   /** True if `whole` of the request is the script. */
   readonly isWhole: boolean
-  /** The names of the tools that the text of the script shows; undefined without `listTools`, or without an answer of the checker. */
+  /** The names of the tools that the script's text calls; undefined without `listTools`, or without an answer of the checker. */
   readonly calledTools: readonly string[] | undefined
   readonly run: ExecutionResult
 }
@@ -23,8 +23,8 @@ export async function checkScript(request: SandboxCheckRequest): Promise<Checked
   const prepared = prepareCheck(request)
   const run = await execute(prepared, performance.now(), async () => {})
   if (run.success) return { ...(run.finalData as CheckAnswer), run }
-  const isOurs = run.status === 'cancelled' || run.status === 'sandbox-lost'
-  return { violations: isOurs ? undefined : [checkerFailed(run)], isWhole: false, calledTools: undefined, run }
+  const isUnchecked = run.status === 'cancelled' || run.status === 'sandbox-lost'
+  return { violations: isUnchecked ? undefined : [checkerFailed(run)], isWhole: false, calledTools: undefined, run }
 }
 
 function checkerFailed({ status, error }: ExecutionResult): Violation {

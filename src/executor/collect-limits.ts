@@ -5,11 +5,11 @@ import { invalid } from './invalid.ts'
 import type { CollectLimits } from './result.ts'
 
 const NAMES = { maxFiles: 'files', maxFileBytes: 'fileBytes', maxTotalBytes: 'totalBytes' } as const
-/** Collected files are held in memory. */
-const MOST: CollectCaps = { files: 100_000, fileBytes: 2 ** 31, totalBytes: 2 ** 31 }
+/** The largest limits that are allowed, because collected files are held in memory. */
+const MAX_CAPS: CollectCaps = { files: 100_000, fileBytes: 2 ** 31, totalBytes: 2 ** 31 }
 
 /**
- * The limits of a collection, with the defaults of what is not given.
+ * Checks the limits of a collection and adds the defaults.
  * @throws SandglassError `invalid_request` naming the limit; TypeError for one that does not exist.
  */
 export function checkCollectLimits(given: unknown): CollectCaps {
@@ -20,14 +20,17 @@ export function checkCollectLimits(given: unknown): CollectCaps {
   const caps = { files: CAPS.files, fileBytes: CAPS.fileBytes, totalBytes: CAPS.totalBytes }
   for (const [option, name] of Object.entries(NAMES)) {
     const value = (given as Record<string, unknown>)[option as keyof CollectLimits] ?? caps[name]
-    if (typeof value !== 'number' || !Number.isInteger(value) || value < 1 || value > MOST[name])
-      throw invalid(`collectLimits.${option}`, `${formatValue(value)} is not a whole number from 1 to ${MOST[name]}`)
+    if (typeof value !== 'number' || !Number.isInteger(value) || value < 1 || value > MAX_CAPS[name])
+      throw invalid(
+        `collectLimits.${option}`,
+        `${formatValue(value)} is not a whole number from 1 to ${MAX_CAPS[name]}`,
+      )
     caps[name] = value
   }
   return caps
 }
 
-/** Names the caps as the protocol does. */
+/** Converts the caps to the field names of the protocol. */
 export function onWire({ files, fileBytes, totalBytes }: CollectCaps): CollectLimitsOnWire {
   return { max_files: files, max_file_bytes: fileBytes, max_total_bytes: totalBytes }
 }

@@ -7,11 +7,11 @@ import type { CollectedFile } from './result.ts'
 
 type FileFrame = Extract<HarnessFrame, { type: 'file' }>
 
-/** Each directory and the file itself, a name of at most 255 bytes and a `/` each. */
+/** Each directory, and the file itself, adds a name of at most 255 bytes and a `/`. */
 const MAX_PATH_BYTES = (CAPS.fileDepth + 1) * 256
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
 
-/** A file that is not complete. Its bytes are reserved at once: pieces of a byte would cost a hundred times as much. */
+/** An incomplete file. All its bytes are reserved at the beginning: pieces of one byte would take a hundred times the memory. */
 interface Begun {
   readonly path: string
   readonly content: Uint8Array<ArrayBuffer>
@@ -28,7 +28,7 @@ interface Complete {
   readonly holdsSecret: boolean
 }
 
-/** Puts the pieces of collected files together. A peer that exceeds the caps is not our harness. */
+/** Assembles collected files from their pieces. The harness never exceeds the caps; a peer that does is not trusted. */
 export class CollectedFiles {
   readonly #redactor: Redactor
   readonly #files = new Map<string, Complete>()
@@ -42,7 +42,7 @@ export class CollectedFiles {
   constructor(redactor: Redactor, caps: CollectCaps) {
     this.#redactor = redactor
     this.#caps = caps
-    // Within the default limits the frames of small files, too, fit into twice the bytes.
+    // Within the default limits, even the frames of small files fit into twice the bytes.
     this.#maxWireBytes =
       2 * Math.max(caps.totalBytes, CAPS.totalBytes) + Math.max(0, caps.files - CAPS.files) * MAX_PATH_BYTES
   }
@@ -54,7 +54,8 @@ export class CollectedFiles {
    */
   take(frame: FileFrame, wireBytes: number): CollectedFile | undefined {
     this.#wireBytes += wireBytes
-    if (this.#wireBytes > this.#maxWireBytes) throw new ChannelViolation('it sent too much for its files')
+    if (this.#wireBytes > this.#maxWireBytes)
+      throw new ChannelViolation(`it sent more than ${this.#maxWireBytes} bytes for its files`)
     const file = this.#current ?? this.#begin(frame)
     const size = file.content.length
     const bytes = bytesIn(frame.content_base64)
@@ -63,7 +64,7 @@ export class CollectedFiles {
     }
     if (bytes > size - file.received) throw new ChannelViolation('it sent a file longer than announced')
     if (bytes === 0 && size > 0) throw new ChannelViolation('it sent an empty piece of a file')
-    // Decoded in its place: a buffer for each piece would be garbage of the size of all files.
+    // Decoded in place: a buffer for each piece would produce garbage of the size of all files.
     const piece = Buffer.from(file.content.buffer, file.received, bytes)
     piece.write(frame.content_base64, 'base64')
     file.search.push(piece)
@@ -83,7 +84,7 @@ export class CollectedFiles {
 
   #begin({ path, size }: FileFrame): Begun {
     const problem = pathProblem(path, MAX_PATH_BYTES)
-    if (problem !== undefined) throw new ChannelViolation(`it sent a file whose path cannot be: ${problem}`)
+    if (problem !== undefined) throw new ChannelViolation(`it sent a file with an invalid path: ${problem}`)
     if (this.#files.has(path)) throw new ChannelViolation('it sent a file twice')
     const { files, fileBytes, totalBytes } = this.#caps
     if (this.#files.size >= files) throw new ChannelViolation(`it sent more than ${files} files`)

@@ -5,7 +5,7 @@ export type ScriptDone = Extract<HarnessFrame, { type: 'script_done' }>
 
 /** Why the host stopped listening to a run. Every kind but a clean `done` ends the sandbox too. */
 export type ConversationEnd =
-  /** `clean`: nothing is on its way in either direction. */
+  /** `clean`: no frame is in flight in either direction. */
   | { readonly kind: 'done'; readonly frame: ScriptDone; readonly clean: boolean }
   | { readonly kind: 'closed' }
   | { readonly kind: 'deadline' }
@@ -25,7 +25,7 @@ export class EndConversation extends Error {
   }
 }
 
-/** The peer does what no harness does: it is no longer trusted. */
+/** The peer broke the protocol, so it is no longer trusted. */
 export class ChannelViolation extends EndConversation {
   constructor(message: string) {
     super({ kind: 'protocol-error', message: `the sandbox broke the protocol: ${message}` })

@@ -26,7 +26,7 @@ import { isCallOf, ToolSocket } from './tool-socket.ts'
 const BACKSTOP_MS = 5000
 /** Time from the deadline to the harness's kill of a script that does not end by itself. The harness needs CPU time for it. */
 const KILL_MS = 300
-/** Time for a harness to confirm a cancellation, and for a closed pipe to show in both directions. */
+/** Time for a harness to confirm a cancellation, and for both directions of a closed channel to report it. */
 const GRACE_MS = 2000
 /** Time for a harness to confirm the cancellation of a cell: it waits for the copy, ends what the cell started, and the copy takes over. */
 const CELL_GRACE_MS = 5000
@@ -35,11 +35,11 @@ const DRAIN_MS = 1000
 /** The maximum of bytes of all tool calls of a run together; each counts at least {@link MIN_CALL_BYTES}. */
 const MAX_CALLS_BYTES = 1024 * 1024 * 1024
 const MIN_CALL_BYTES = 4096
-/** A `file` frame and the harness's own messages fit into a line, however small `maxOutputBytes` is. */
+/** Minimum length limit of a line, so that `file` frames and the harness's own messages fit, however small `maxOutputBytes` is. */
 const MIN_LINE_BYTES = 512 * 1024
 const LINE_SLACK_BYTES = 64 * 1024
 
-/** A callback failed: which, and with what. */
+/** A callback threw `cause`. */
 export class CallbackError extends Error {
   override readonly name = 'CallbackError'
   readonly callback: string
@@ -58,12 +58,12 @@ export class Conversation {
   readonly #sender: Sender
   readonly #boost: CpuBoost
   readonly #splitter: LineSplitter
-  /** The most values that a line may hold. A check has none of a script. */
+  /** Maximum number of values in a line. The lines of a check hold no values from a script. */
   readonly #maxParts: number
   readonly #interrupt = new Interrupt()
   readonly #tools: ToolPort | undefined
   readonly #toolClock: ToolClock
-  /** The read that is pending while events of tool calls are delivered. */
+  /** The read that stays pending while events of tool calls are delivered. */
   #receiving: Promise<Uint8Array | null> | undefined
   #news = Promise.withResolvers<undefined>()
   #receivedBytes = 0
@@ -72,7 +72,7 @@ export class Conversation {
   #cancelling = false
   #muted = false
   #callBytes = 0
-  /** Why the run could not begin. */
+  /** The reason that the run could not begin. */
   #startError: SandglassError | undefined
   /** The socket for tool calls, if the run has one; else they use the channel. */
   readonly #socket: ToolSocket | undefined
@@ -103,9 +103,9 @@ export class Conversation {
       run.tools === undefined ? 0 : CAPS.argBytes,
     )
     this.#splitter = new LineSplitter(Math.min(longest + LINE_SLACK_BYTES, constants.MAX_STRING_LENGTH), true)
-    const most = { toolsMs: run.maxToolWaitSec * 1000, approvalsMs: maxApprovalSec(run.tools) * 1000 }
-    this.#toolClock = new ToolClock(most, (executedMs, executing) => {
-      // The reading side reports a peer that is gone.
+    const maxTimes = { toolsMs: run.maxToolWaitSec * 1000, approvalsMs: maxApprovalSec(run.tools) * 1000 }
+    this.#toolClock = new ToolClock(maxTimes, (executedMs, executing) => {
+      // The reading side reports a closed channel.
       this.#sender.toolTime(executedMs, executing).catch(() => undefined)
     })
     this.#tools = this.#openTools()
@@ -118,7 +118,8 @@ export class Conversation {
   }
 
   /**
-   * Settles within the timeout, the time of tools and of approvals, that for the files and {@link BACKSTOP_MS}, whatever the peer or a callback does.
+   * Settles within the sum of the timeout, the time of tools and approvals, the time to send the files, and {@link BACKSTOP_MS},
+   * whatever the peer or a callback does.
    * @throws SandglassError `invalid_request` for a file whose source fails; `websocket_failed`.
    */
   async hold(): Promise<ConversationEnd> {
@@ -178,7 +179,7 @@ export class Conversation {
 
   /** Calls a function this long after the deadline, which moves while tools execute. */
   #atDeadline(afterMs: number, onEnd: () => void): Countdown {
-    // The time in which files are sent is not the script's.
+    // The time to send files does not count towards the script's timeout.
     return new Countdown(
       this.#remainingMsFrom(() => this.#sender.beginsAt, afterMs),
       onEnd,
@@ -193,7 +194,7 @@ export class Conversation {
   #expire(): void {
     const { awaited } = this.#sender
     if (awaited === undefined) return this.#interrupt.fire({ kind: 'deadline' })
-    this.#failStart(invalid(`files[${formatValue(awaited)}]`, 'its source gave nothing more in time'))
+    this.#failStart(invalid(`files[${formatValue(awaited)}]`, 'its source sent no more data before the timeout'))
   }
 
   /** Ends a run that has not begun. */
@@ -207,7 +208,7 @@ export class Conversation {
     this.#tools?.close()
   }
 
-  /** Ends the connection for tools when the script is over: a script that is asked to end must not find it closed before. */
+  /** Ends the connection for tools after the script has ended: while the script reacts to a request to end, it must stay open. */
   #endTools(): void {
     this.#closeTools()
     // An answer that the script does not read would delay the end.
@@ -247,8 +248,8 @@ export class Conversation {
 
   async #answer(makeLine: () => Uint8Array): Promise<void> {
     if (this.#socket?.isConnected !== true) return this.#sender.answer(makeLine)
-    // The harness gets the time of tools before the answer, as on the channel.
-    await this.#sender.idle()
+    // The harness must receive the tool time before the answer, as on the channel.
+    await this.#sender.drain()
     await this.#socket.send(makeLine)
   }
 
@@ -269,7 +270,7 @@ export class Conversation {
     return rest
   }
 
-  /** Aborts the calls of a connection that is closed: nobody is left to take an answer, or to wait for a person. The script continues. */
+  /** Aborts the calls of a closed connection, because nobody can receive their answers. The script continues. */
   #endCalls(): void {
     this.#tools?.close()
     for (const stop of this.#approvals) stop()
@@ -299,7 +300,7 @@ export class Conversation {
       return chunk
     } catch (error) {
       if (error instanceof EndConversation) throw error
-      // A channel that cannot be read any more is at its end.
+      // A channel that fails is treated as closed.
       return null
     }
   }
@@ -311,7 +312,7 @@ export class Conversation {
       const decoded = decodeLine(line, this.#maxParts)
       if (decoded.kind === 'frame') {
         const { frame } = decoded
-        // With a socket, calls come over it alone.
+        // With a socket, calls come over the socket only.
         if (this.#tools !== undefined && this.#socket === undefined && isCallOf(this.#run.executionId, frame)) {
           await this.#takeCall(this.#tools, frame, line.length)
           continue
@@ -331,19 +332,19 @@ export class Conversation {
     }
   }
 
-  /** The limit is far above the needs of scripts. Calls, refused ones too, count towards no other limit. */
+  /** Counts the bytes of a call. The limit is far above the needs of scripts; calls, including refused ones, count towards no other limit. */
   #countCall(bytes: number): void {
     this.#callBytes += Math.max(bytes, MIN_CALL_BYTES)
     if (this.#callBytes <= MAX_CALLS_BYTES) return
     throw new EndConversation({
       kind: 'output-limit',
-      message: 'the script made more tool calls than one run can carry',
+      message: `the tool calls of the script exceed ${MAX_CALLS_BYTES} bytes, where each call counts at least ${MIN_CALL_BYTES}`,
     })
   }
 
   async #conclude(frame: ScriptDone): Promise<ConversationEnd> {
     const end = { kind: 'done', frame } as const
-    // A harness that ended the run early would take an `execute` sent now for a new run.
+    // A harness that ended the run early would treat an `execute` sent now as a new run.
     if (!this.#sender.executeBegun) this.#sender.stop()
     try {
       this.#endTools()
@@ -351,7 +352,7 @@ export class Conversation {
       const clean = this.#readBytes === this.#receivedBytes && this.#sender.executeBegun
       clearTimeout(this.#grace)
       this.#endAfter(DRAIN_MS, { ...end, clean: false })
-      await this.#interrupt.wait(this.#sender.idle())
+      await this.#interrupt.wait(this.#sender.drain())
       return { ...end, clean }
     } catch {
       return { ...end, clean: false }
@@ -375,7 +376,7 @@ export class Conversation {
     this.#transcript.takeUnfinished(this.#receivedBytes - this.#readBytes)
   }
 
-  /** After a callback threw, none is called again. */
+  /** Delivers events until a callback throws; after that, no callback is called again. */
   async #deliverAll(events: readonly RunEvent[]): Promise<void> {
     for (const event of events) {
       if (this.#muted) return
@@ -384,7 +385,7 @@ export class Conversation {
       } catch (error) {
         if (!(error instanceof CallbackError)) throw error
         this.#muted = true
-        this.#transcript.callbackFailed(error.callback, error.cause)
+        this.#transcript.noteCallbackError(error.callback, error.cause)
         this.#cancel()
       }
     }
@@ -401,7 +402,7 @@ export class Conversation {
     this.#boost.now()
     this.#closeTools()
     this.#endAfter(this.#run.cell !== undefined ? CELL_GRACE_MS : GRACE_MS, { kind: 'cancelled' })
-    // A peer that is gone shows at the reading side.
+    // The reading side reports a closed channel.
     this.#sender.cancel().catch(() => undefined)
   }
 

@@ -4,10 +4,10 @@ import { Countdown } from '../support/index.ts'
 import { within } from './bounded.ts'
 
 /** Time for the limit to be restored. */
-const PUT_BACK_MS = 500
+const RESTORE_MS = 500
 
 /**
- * Changes the CPU limit of a sandbox for one run: lowers it if the run asks for less, and lifts it while the run has to end.
+ * Changes the CPU limit of a sandbox for one run: lowers it if the run requests less, and lifts it while the run is being ended.
  * The broker, which ends it, shares that limit with the script: behind dozens of busy processes it would wait for seconds.
  */
 export class CpuBoost {
@@ -21,7 +21,7 @@ export class CpuBoost {
     this.#sandbox = sandbox
   }
 
-  /** Lowers the limit until {@link putBack}. @throws SandglassError `limit_not_enforceable` */
+  /** Lowers the limit until {@link restore}. @throws SandglassError `limit_not_enforceable` */
   async lower(cpus: number | undefined): Promise<void> {
     if (cpus === undefined) return
     try {
@@ -31,7 +31,7 @@ export class CpuBoost {
     }
   }
 
-  /** Lifts the limit when no time is left, if the run is not over by then. */
+  /** Lifts the limit when `leftMs` reaches 0, if the run is not over by then. */
   after(leftMs: () => number): void {
     if (this.#stopped || this.#sandbox.liftCpuLimit === undefined) return
     this.#countdown?.stop()
@@ -49,26 +49,28 @@ export class CpuBoost {
     }
   }
 
-  /** The run is over: no further lift, and a lifted limit stays lifted until {@link putBack}. */
+  /** The run is over: no further lift, and a lifted limit stays lifted until {@link restore}. */
   stop(): void {
     this.#countdown?.stop()
     this.#stopped = true
   }
 
-  /** Restores the limit, for a sandbox that stays in use.
-   * @returns the problem, or undefined. */
-  async putBack(): Promise<string | undefined> {
+  /**
+   * Restores the limit, for a sandbox that stays in use.
+   * @returns the problem, or undefined.
+   */
+  async restore(): Promise<string | undefined> {
     if (this.#lifted === undefined && this.#lowered === undefined) return undefined
     try {
-      const done = this.#restore().then(() => true)
-      if ((await within(done, PUT_BACK_MS)) === true) return undefined
-      return `the CPU limit of the sandbox was not back after ${PUT_BACK_MS} ms`
+      const done = this.#restoreLimits().then(() => true)
+      if ((await within(done, RESTORE_MS)) === true) return undefined
+      return `the CPU limit of the sandbox was not restored within ${RESTORE_MS} ms`
     } catch (error) {
-      return `the CPU limit of the sandbox could not be put back: ${messageOf(error)}`
+      return `the CPU limit of the sandbox could not be restored: ${messageOf(error)}`
     }
   }
 
-  async #restore(): Promise<void> {
+  async #restoreLimits(): Promise<void> {
     await this.#lifted?.[Symbol.asyncDispose]()
     await this.#lowered?.[Symbol.asyncDispose]()
   }

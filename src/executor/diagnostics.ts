@@ -12,7 +12,7 @@ export interface ExecutorDiagnostic {
 const CHANNEL = 'sandglass:executor'
 const MAX_TEXT = 200
 
-/** Reports a line that was skipped. Costs nothing when nobody listens. */
+/** Reports a line that was skipped. Does nothing without a subscriber. */
 export function reportSkipped(executionId: string, reason: string, text: () => string): void {
   const diagnostics = channel(CHANNEL)
   if (!diagnostics.hasSubscribers) return

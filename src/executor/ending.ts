@@ -4,9 +4,9 @@ import type { ConversationEnd, ScriptDone } from './conversation-end.ts'
 /** The input of {@link endingOf}. */
 export interface EndingFacts {
   readonly end: ConversationEnd
-  /** True if the kernel killed a process of the sandbox for memory during the run. */
+  /** True if there was an OOM kill in the sandbox during the run. */
   readonly hadMemoryKill: boolean
-  /** The end of the sandbox, if its channel closed and it reported its end in time. */
+  /** The ending of the sandbox, if its channel closed and it reported its ending in time. */
   readonly sandboxEnding: Ending | undefined
 }
 
@@ -35,14 +35,14 @@ export function endingOf(facts: EndingFacts): Ending {
 function endingOfScript({ ending }: ScriptDone, hadMemoryKill: boolean): Ending {
   if (ending === undefined) return { cause: 'exit', exitCode: null, signal: null, by: 'unknown' }
   const { cause, exit_code: exitCode, signal, by } = ending
-  // The kernel's counter includes descendants of the script: only a SIGKILL that nobody sent ended the script for memory.
+  // The kernel's counter includes descendants of the script: the OOM kill ended the script only if nobody sent it a SIGKILL.
   const killedForMemory =
     hadMemoryKill && cause === 'signal' && signal === 'SIGKILL' && (by === 'kernel' || by === 'unknown')
   return killedForMemory ? { cause: 'memory-limit', exitCode, signal, by: 'kernel' } : { cause, exitCode, signal, by }
 }
 
 function endingOfSandbox({ sandboxEnding, hadMemoryKill }: EndingFacts): Ending {
-  // A run whose place was closed by its owner.
+  // The owner of the sandbox closed it during the run.
   if (sandboxEnding?.cause === 'cancelled') return sandboxEnding
   const { exitCode = null, signal = null, by = 'unknown', message = '' } = sandboxEnding ?? {}
   return {

@@ -39,13 +39,13 @@ export async function execute(
     await findHostFiles(run.files, run.sandbox.info.limits.diskBytes)
     if (run.endpoint !== undefined) await assertWebSocketClient()
   } catch (error) {
-    // Nothing was sent: the sandbox stays as it is.
+    // Nothing was sent, so the sandbox is unchanged.
     claimed.free()
     throw error
   }
   try {
     await waitUntilRecovered(run)
-    if (signal.aborted) return nameMisuse(cancelledBeforeStart(run, started), revoked)
+    if (signal.aborted) return addMisuse(cancelledBeforeStart(run, started), revoked)
     const transcript = new RunTranscript(run)
     const boost = new CpuBoost(run.sandbox)
     await boost.lower(run.fewerCpus)
@@ -53,9 +53,9 @@ export async function execute(
     if (transcript.done?.imported !== undefined) run.onImports?.(transcript.done.imported)
     if (hasBegun) run.cell?.onEnd(cellEndOf(transcript))
     if (!reusable || !(await restoreLimit(boost, transcript))) await destroy(run.sandbox, transcript)
-    return nameMisuse(resultOf(run, transcript, verdict, started), revoked)
+    return addMisuse(resultOf(run, transcript, verdict, started), revoked)
   } catch (error) {
-    // A file that could not be read, or a defect of Sandglass: the state of the sandbox is not known.
+    // A file could not be read, or Sandglass has a defect: the state of the sandbox is unknown.
     await within(run.sandbox.destroy(), DESTROY_MS).catch(() => undefined)
     throw error
   } finally {
@@ -63,8 +63,8 @@ export async function execute(
   }
 }
 
-/** Names the cause if the caller gave the lease back while the run continued. */
-function nameMisuse(result: ExecutionResult, revoked: AbortSignal): ExecutionResult {
+/** Adds the cause if the caller released the lease while the run continued. */
+function addMisuse(result: ExecutionResult, revoked: AbortSignal): ExecutionResult {
   if (!revoked.aborted) return result
   const warnings = [...result.warnings, { code: 'lease_released', message: NOT_LEASED, traceback: null } as const]
   return result.status === 'cancelled' ? { ...result, error: NOT_LEASED, warnings } : { ...result, warnings }
@@ -72,7 +72,7 @@ function nameMisuse(result: ExecutionResult, revoked: AbortSignal): ExecutionRes
 
 /** Waits for a sandbox that prepares itself for each run, until the run is cancelled or {@link RECOVERY_MS} are over. */
 async function waitUntilRecovered({ sandbox, signal, cell }: PreparedRun): Promise<void> {
-  if (sandbox.recovered === undefined || cell !== undefined) return // a session has its place
+  if (sandbox.recovered === undefined || cell !== undefined) return // the process of a session needs no recovery
   const { promise: aborted, resolve } = Promise.withResolvers<void>()
   const onAbort = (): void => resolve()
   signal?.addEventListener('abort', onAbort, { once: true })
@@ -120,7 +120,7 @@ async function converse(
   return { verdict, reusable: isReusable(end, transcript, kills), hasBegun: conversation.hasBegun }
 }
 
-/** After more than one memory kill, more than the script's own process is gone. */
+/** After more than one OOM kill, a process other than the script's own may be gone. */
 function isReusable(end: ConversationEnd, transcript: RunTranscript, kills: number): boolean {
   return (
     end.kind === 'done' &&
@@ -133,11 +133,11 @@ function isReusable(end: ConversationEnd, transcript: RunTranscript, kills: numb
 }
 
 /**
- * Restores the CPU limit of a sandbox that stays in use. One that is about to be destroyed ends faster without the limit.
+ * Restores the CPU limit of a sandbox that stays in use. A sandbox that is about to be destroyed ends faster without the limit.
  * @returns whether the sandbox has its limit again.
  */
 async function restoreLimit(boost: CpuBoost, transcript: RunTranscript): Promise<boolean> {
-  const problem = await boost.putBack()
+  const problem = await boost.restore()
   if (problem !== undefined) transcript.warn('cpu_limit_lost', transcript.redactor.text(problem))
   return problem === undefined
 }
@@ -148,7 +148,7 @@ async function destroy(sandbox: Sandbox, transcript: RunTranscript): Promise<voi
       sandbox.destroy().then(() => true),
       DESTROY_MS,
     )
-    if (gone !== true) transcript.warn('destroy_failed', `the sandbox was not gone ${DESTROY_MS} ms after it was ended`)
+    if (gone !== true) transcript.warn('destroy_failed', `the sandbox was not destroyed within ${DESTROY_MS} ms`)
   } catch (error) {
     transcript.warn(
       'destroy_failed',
@@ -191,7 +191,7 @@ function resultOf(run: PreparedRun, transcript: RunTranscript, verdict: Verdict,
 
 function warnOfCalls(transcript: RunTranscript): void {
   const { leftOut, unanswered } = transcript.toolLog
-  if (leftOut > 0) transcript.warn('tool_calls_left_out', `${leftOut} tool calls more were made than are listed`)
+  if (leftOut > 0) transcript.warn('tool_calls_left_out', `${leftOut} more tool calls were made than are listed`)
   if (unanswered > 0)
     transcript.warn('tool_calls_unanswered', `${unanswered} tool calls were under way when the run ended`)
 }
@@ -201,7 +201,7 @@ function describeSandbox({ id, info }: Sandbox, transcript: RunTranscript): Serv
   return { id, engine, level, python, use: transcript.done?.use ?? 0, limitsEnforced, network }
 }
 
-/** The last output of a sandbox is kept in part: it may be cut at either end. */
+/** Redacts the message of an ending. It holds a part of the sandbox's last output, which may be cut at either end. */
 function redactEnding(ending: Ending, { redactor }: RunTranscript): Ending {
   return ending.message === undefined
     ? ending

@@ -43,17 +43,17 @@ export class ScriptExecutor {
   constructor(options: ScriptExecutorOptions = {}) {
     const { limits = {}, mode = ExecutionMode.PLAN } = options
     if (!Object.values(ExecutionMode).includes(mode))
-      throw invalid('mode', `${formatValue(mode)} is not a mode; plan or interactive`)
+      throw invalid('mode', `${formatValue(mode)} is not a mode; use plan or interactive`)
     this.#limits = checkLimits(limits)
     this.#mode = mode
     this.#options = options
   }
 
   /**
-   * Runs one script. Whatever the script does is a result; it settles at the latest 5 s after the timeout, when
-   * everything that the script started is dead. The time begins when its files are there.
-   * @throws SandglassError `invalid_request`, `limit_not_enforceable`, `sandbox_busy`: then nothing was sent; `invalid_request`
-   * also for a file that cannot be read to its end, with which the sandbox is lost.
+   * Runs one script. Whatever the script does is a result; the call settles at the latest 5 s after the timeout, when
+   * everything that the script started is dead. The timeout begins when the files have been sent.
+   * @throws SandglassError `invalid_request`, `limit_not_enforceable`, `sandbox_busy` before anything is sent; `invalid_request`
+   * also for a file that cannot be read to its end, after which the sandbox is destroyed.
    */
   async run(request: SandboxRunRequest): Promise<ExecutionResult> {
     return this.#run(request)
@@ -69,7 +69,7 @@ export class ScriptExecutor {
     const handoff = new Handoff<RunEvent>()
     const listener = { left: left.signal, report: (event: RunEvent) => handoff.put(event) }
     const running = this.#run(request, listener).finally(() => handoff.end())
-    // It is awaited below; until then a failure must not count as unhandled.
+    // `running` is awaited below; until then a failure must not count as unhandled.
     running.catch(() => undefined)
     try {
       for (let event = await handoff.take(); event !== undefined; event = await handoff.take()) yield event

@@ -24,8 +24,8 @@ export interface StagedFile {
 }
 
 /**
- * The files of a run. Nothing of them is read.
- * @param rereadable true if they must serve more than one run: a stream does not.
+ * Checks the files of a run without reading them.
+ * @param rereadable true if several runs use the files, which refuses streams.
  * @throws SandglassError `invalid_request` naming the path.
  */
 export function checkFiles(
@@ -39,7 +39,7 @@ export function checkFiles(
   if (total > MAX_TOTAL_BYTES) {
     throw invalid(
       'files',
-      `${total} bytes; at most ${MAX_TOTAL_BYTES} in one run, give more as { path: 'FILE OF THE HOST' }`,
+      `${total} bytes; at most ${MAX_TOTAL_BYTES} in one run, pass larger files as { path: 'FILE OF THE HOST' }`,
     )
   }
   refuseFileAsFolder(files)
@@ -47,11 +47,11 @@ export function checkFiles(
   if (stream === undefined) return files
   throw invalid(
     `${fieldOf(stream.path)}.stream`,
-    'a stream can be read once, but each script gets the files; give bytes or { path }, or put it into a workspace',
+    'a stream can be read only once, but each script gets the files; pass bytes or { path }, or put it into a workspace',
   )
 }
 
-/** Any number of files of any size, by their paths. @throws SandglassError `invalid_request` naming the path. */
+/** Checks any number of files of any size, by their paths. @throws SandglassError `invalid_request` naming the path. */
 export function checkFileList(given: unknown): readonly StagedFile[] {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw invalid('files', `${formatValue(given)} is not an object of paths and contents`)
@@ -60,9 +60,9 @@ export function checkFileList(given: unknown): readonly StagedFile[] {
 }
 
 /**
- * Looks at the files of a run that are not in memory.
- * @param diskBytes the size of the disk that they must fit on; undefined if it is not known yet.
- * @throws SandglassError `invalid_request` for one that cannot be read, and for more bytes than the disk holds.
+ * Checks the sizes of files that are not in memory.
+ * @param diskBytes the size of the disk that all files must fit on; undefined if it is not known yet.
+ * @throws SandglassError `invalid_request` for a file that cannot be read, and for more bytes than the disk holds.
  */
 export async function findHostFiles(files: readonly StagedFile[], diskBytes?: number): Promise<void> {
   if (files.every(({ source }) => source.kind === 'bytes')) return
@@ -71,11 +71,11 @@ export async function findHostFiles(files: readonly StagedFile[], diskBytes?: nu
   if (diskBytes === undefined || total <= diskBytes) return
   throw invalid(
     'files',
-    `${total} bytes do not fit on a disk of ${diskBytes}; raise limits.diskBytes, or take a workspace: its addInput() shows large files without a copy`,
+    `${total} bytes do not fit on a disk of ${diskBytes}; raise limits.diskBytes, or use a workspace: its addInput() mounts large files without a copy`,
   )
 }
 
-/** The content of a file in pieces. A piece may be valid until the next one is requested only. */
+/** Opens the content of a file as pieces. A piece may be valid only until the next one is requested. */
 export function openFile({ path, source }: StagedFile): AsyncIterable<Uint8Array | string> | readonly Uint8Array[] {
   switch (source.kind) {
     case 'bytes':
@@ -88,7 +88,7 @@ export function openFile({ path, source }: StagedFile): AsyncIterable<Uint8Array
 }
 
 /**
- * The globs of files to bring back.
+ * Checks the globs of files to collect.
  * @throws SandglassError `invalid_request` naming the pattern.
  */
 export function checkCollect(given: unknown): string[] {
@@ -163,7 +163,7 @@ function refuseFileAsFolder(files: readonly StagedFile[]): void {
     for (let end = path.lastIndexOf('/'); end > 0; end = path.lastIndexOf('/', end - 1)) {
       const folder = path.slice(0, end)
       if (paths.has(folder))
-        throw invalid('files', `${formatValue(folder)} is a file and the folder of ${formatValue(path)} at once`)
+        throw invalid('files', `${formatValue(folder)} is both a file and the folder of ${formatValue(path)}`)
     }
   }
 }

@@ -8,7 +8,7 @@ const NODE_UNITS = 8
 const IDENTIFIER = /^[\p{XID_Start}_]\p{XID_Continue}*$/u
 
 /**
- * A copy of the inputs that JSON carries without loss. A copy, so that getters, proxies and shared parts are read once.
+ * Copies the inputs, which JSON must represent without loss. The copy reads getters, proxies and shared parts once.
  * @throws SandglassError `invalid_request` with the path of the value that is not JSON.
  */
 export function checkInputs(given: unknown): Record<string, unknown> {
@@ -26,7 +26,7 @@ export function checkInputs(given: unknown): Record<string, unknown> {
 
 function nameProblem(name: string): string | undefined {
   if (!IDENTIFIER.test(name)) return 'is not a Python identifier'
-  // Python looks a name up in its NFKC form, so another form could never be reached.
+  // Python normalizes names to NFKC, so a script could not use a name in another form.
   if (name.normalize('NFKC') !== name) return `is written ${formatValue(name.normalize('NFKC'))} by Python; use that`
   if (PYTHON_KEYWORDS.has(name)) return 'is a keyword of Python'
   if (name.startsWith('__')) return 'is refused: names that start with "__" belong to Python'
@@ -59,7 +59,7 @@ class JsonCopy {
   }
 
   #array(value: readonly unknown[], place: Place): unknown[] {
-    // Array.from visits holes too, as undefined.
+    // Array.from also visits holes, as undefined.
     return Array.from(value, (item, index) => this.of(item, { above: place, step: index }))
   }
 
@@ -74,13 +74,13 @@ class JsonCopy {
     return Object.fromEntries(entries)
   }
 
-  /** A small graph of shared parts can unfold to any size. */
+  /** Counts the size of the copy, because a small graph of shared parts can expand without limit. */
   #spend(units: number): void {
     this.#units += units
     if (this.#units > MAX_INPUT_UNITS) {
       throw invalid(
         'inputs',
-        'they are too large (at most 32 MiB, of which each value takes 8 bytes and its text); pass a file instead',
+        'they are too large (at most 32 MiB, where each value counts 8 bytes and its text); pass a file instead',
       )
     }
   }

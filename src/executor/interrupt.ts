@@ -2,7 +2,7 @@ import { EndConversation, type ConversationEnd } from './conversation-end.ts'
 
 /**
  * Lets timers and signals end any wait of a conversation. One waiter at a time; unlike `Promise.race` against a
- * promise that lives as long as the run, it leaves nothing behind for each wait.
+ * promise that lives as long as the run, it does not accumulate a reaction per wait.
  */
 export class Interrupt {
   #end: ConversationEnd | undefined
@@ -16,7 +16,7 @@ export class Interrupt {
   }
 
   /**
-   * The outcome of some work, unless interrupted.
+   * Waits for some work until it settles or the interrupt fires.
    * @throws EndConversation
    */
   async wait<T>(work: PromiseLike<T>): Promise<T> {

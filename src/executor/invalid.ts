@@ -3,7 +3,7 @@ import { truncate } from '../support/index.ts'
 
 const MAX_NAME = 80
 
-/** The error for a field of a request that cannot be run. */
+/** Creates the error for an invalid field of a request. */
 export function invalid(field: string, problem: string): SandglassError {
   return new SandglassError('invalid_request', `${field}: ${problem}`)
 }

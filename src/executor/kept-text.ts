@@ -1,18 +1,18 @@
 const MAX_KEPT_BYTES = 1024 * 1024
-/** The number of pieces joined at a time: a string that is built from a million pieces holds a node for each. */
+/** Number of pieces that are joined at once, because a string that is concatenated from a million pieces holds a node for each. */
 const MAX_PIECES = 1024
 
 /** The head of a stream of text: the first MiB, cut between characters and not inside a marker. */
 export class KeptText {
-  readonly #whole: readonly string[]
+  readonly #markers: readonly string[]
   #text = ''
   #pieces: string[] = []
   #room = MAX_KEPT_BYTES
   #cut = false
 
-  /** @param whole texts that must not be cut in two; each arrives within one piece. */
-  constructor(whole: readonly string[]) {
-    this.#whole = whole
+  /** @param markers texts that must not be cut in two; each arrives within one piece. */
+  constructor(markers: readonly string[]) {
+    this.#markers = markers
   }
 
   append(piece: string): void {
@@ -50,9 +50,9 @@ export class KeptText {
   #headOf(piece: string): string {
     const head = headOf(piece, this.#room)
     let end = head.length
-    for (const whole of this.#whole) {
-      const from = Math.max(0, head.length - whole.length + 1)
-      const at = piece.slice(from, head.length + whole.length - 1).indexOf(whole)
+    for (const marker of this.#markers) {
+      const from = Math.max(0, head.length - marker.length + 1)
+      const at = piece.slice(from, head.length + marker.length - 1).indexOf(marker)
       if (at !== -1) end = Math.min(end, from + at)
     }
     return head.slice(0, end)

@@ -39,14 +39,14 @@ export function checkLimits(given: ResourceLimits): RunLimits {
 }
 
 /**
- * The limits to ask of the harness so that a run gets less than its sandbox has.
- * @throws SandglassError `limit_not_enforceable` for more than the sandbox has, and for another limit that cannot be changed
- * for one run: that of the disk, and that of CPU time on some engines.
+ * Returns the limits that the harness must enforce so that a run gets less than its sandbox has.
+ * @throws SandglassError `limit_not_enforceable` for more than the sandbox has, and for a limit that cannot be changed
+ * for one run: the disk limit, and on some engines the CPU limit.
  */
 export function lesserLimits(asked: Partial<SandboxLimits>, sandbox: Sandbox): LesserLimits {
   const has = sandbox.info.limits
   for (const name of ['memoryBytes', 'pids', 'cpus'] as const) {
-    if ((asked[name] ?? 0) > has[name]) throw notEnforceable(name, asked, has, 'a run may only ask for less')
+    if ((asked[name] ?? 0) > has[name]) throw notEnforceable(name, asked, has, 'a run may only request less')
   }
   const fixed = sandbox.lowerCpuLimit === undefined ? (['cpus', 'diskBytes'] as const) : (['diskBytes'] as const)
   for (const name of fixed) {
@@ -69,7 +69,7 @@ function notEnforceable(
 ): SandglassError {
   return new SandglassError(
     'limit_not_enforceable',
-    `limits.${name}: ${asked[name]} was asked of a sandbox that has ${has[name]}, and ${why}; ` +
-      `take a sandbox whose spec has ${name} ${asked[name]}`,
+    `limits.${name}: ${asked[name]} was requested of a sandbox that has ${has[name]}, and ${why}; ` +
+      `use a sandbox whose spec has ${name} ${asked[name]}`,
   )
 }

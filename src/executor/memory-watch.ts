@@ -1,10 +1,10 @@
 import type { Channel, Sandbox } from '../sandbox/index.ts'
 import type { PreparedRun } from './prepare.ts'
 
-/** The count at the end of a sandbox's last run. Nothing runs between runs, and each count reads a file. */
+/** The number of OOM kills at the end of a sandbox's last run. It is cached: each count reads a file, and nothing runs between runs. */
 const counted = new WeakMap<Channel, number | null>()
 
-/** Tells whether a run that runs out of memory runs into its limit. */
+/** Tells whether the memory limit explains that a run is out of memory. */
 export class MemoryWatch {
   readonly #sandbox: Sandbox
   readonly #killsBefore: number | null
@@ -18,7 +18,7 @@ export class MemoryWatch {
       asksLessMemory || this.#killsBefore === null || !sandbox.info.limitsEnforced.includes('memory')
   }
 
-  /** Takes the count of the harness, which may see kills that the host cannot. */
+  /** Notes the count of the harness, which may include kills that the host cannot see. */
   noteKills(kills = 0): void {
     this.#counted = kills
   }
@@ -31,9 +31,9 @@ export class MemoryWatch {
   }
 
   /**
-   * True if the limit explains a `MemoryError`. Where the kernel enforces it on the whole sandbox, allocations do not
-   * fail and processes are killed; where the address space is limited instead, allocations fail. Otherwise the
-   * script raised it, or asked for more memory than the machine has.
+   * True if the limit explains a `MemoryError`. If the kernel enforces the limit on the whole sandbox, allocations do not
+   * fail and processes are killed; if the address space is limited instead, allocations fail. Otherwise the
+   * script raised the error, or requested more memory than the machine has.
    */
   get explainsError(): boolean {
     return this.#boundsAddressSpace || this.kills > 0

@@ -4,14 +4,14 @@ import type { Sandbox } from '../sandbox/index.ts'
 const MAX_NAMED = 10
 
 /**
- * The parts that a sandbox could not load when it started, as warnings of each of its runs: readers of results would
+ * Lists the parts that a sandbox could not load when it started, as warnings of each of its runs: readers of results would
  * otherwise look for the reason in the scripts.
  */
 export function listFailedLoads({ ready: { tools, preload } }: Sandbox): { code: WarningCode; message: string }[] {
   return [
     ...warnings(tools.failed, {
       code: 'tool_not_loaded',
-      one: (name) => `the tool file ${name} could not be loaded and scripts lack what it defines`,
+      one: (name) => `the tool file ${name} could not be loaded, so its functions are missing in scripts`,
       more: 'tool files could not be loaded',
     }),
     ...warnings(preload.failed, {

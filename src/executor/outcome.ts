@@ -25,12 +25,12 @@ const NO_ANSWER = 'Timed out waiting for container response'
 const CLOSED = 'Container stdout closed unexpectedly'
 const CANCELLED: Outcome = { name: 'cancelled', message: 'the run was cancelled' }
 
-/** The outcome of an ending; undefined when the script simply ended. */
+/** The outcome of an ending; undefined if the script ended normally. */
 export function outcomeOf(ending: Ending, facts: OutcomeFacts): Outcome | undefined {
   const { end, aborted } = facts
   const { cause, exitCode } = ending
-  const simplyEnded = end.kind === 'done' && cause === 'exit' && (exitCode === null || exitCode === 0)
-  if (simplyEnded) return undefined
+  const endedNormally = end.kind === 'done' && cause === 'exit' && (exitCode === null || exitCode === 0)
+  if (endedNormally) return undefined
   if (aborted && (end.kind === 'closed' || end.kind === 'deadline')) return CANCELLED
   return { name: OUTCOME_OF_CAUSE[cause], message: messageOf(ending, facts) }
 }

@@ -12,7 +12,7 @@ export class OutputStream {
     this.#kept = new KeptText(redactor.markers)
   }
 
-  /** Takes a piece and returns the text that is safe to pass on now. */
+  /** Adds a piece and returns the text that is safe to pass on now. */
   push(text: string): string {
     this.#receivedBytes += Buffer.byteLength(text)
     return this.#keep(this.#redactor.push(text))
@@ -27,7 +27,7 @@ export class OutputStream {
     return this.#kept.text
   }
 
-  /** @param written the bytes that the harness counted at the pipe; 0 if it reported no count. */
+  /** @param written bytes that the harness counted at the pipe; 0 if it reported no count. */
   byteCount(written: number): number {
     return written === 0 ? this.#receivedBytes : written
   }

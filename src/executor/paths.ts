@@ -1,16 +1,16 @@
-/** The longest path that a system call takes. */
+/** The longest path that a system call accepts. */
 const MAX_PATH_BYTES = 4096
 const MAX_PART_BYTES = 255
 
 /**
- * Why a path cannot name a file in a workspace, or undefined when it can. One rule for what goes in and what comes out:
- * relative, `/` between the parts, no empty part, no `.` or `..`, no NUL.
- * @param maxBytes a script can nest directories deeper than one system call takes.
+ * The reason that a path cannot name a file in a workspace, or undefined if it can. The same rule applies to files that are sent and
+ * collected: relative, `/` between the parts, no empty part, no `.` or `..`, no NUL.
+ * @param maxBytes the maximum length. A script can nest directories deeper than one system call accepts.
  */
 export function pathProblem(path: string, maxBytes: number = MAX_PATH_BYTES): string | undefined {
   if (path === '') return 'it is empty'
   if (path.includes('\0')) return 'it holds a NUL'
-  if (!path.isWellFormed()) return 'it holds half of a surrogate pair'
+  if (!path.isWellFormed()) return 'it holds a lone surrogate'
   if (path.startsWith('/')) return 'it is absolute; give it relative to the workspace'
   if (Buffer.byteLength(path) > maxBytes) return `it is longer than ${maxBytes} bytes`
   for (const part of path.split('/')) {

@@ -44,11 +44,11 @@ export interface CellTurn {
   readonly session: string
   /** From 1. */
   readonly number: number
-  /** The answer to an exception: the state stays as the cell left it, or is again as it was before. */
+  /** After an exception, `keep` leaves the state as the cell left it; `rollback` restores the state before the cell. */
   readonly onError: 'keep' | 'rollback'
   /** Values that earlier cells had to hide, by name. */
   readonly hidden: readonly Readonly<Record<string, string>>[]
-  /** One object for all cells of a session and its branches, which may read each other's secrets. */
+  /** The same object for all cells of a session and its branches, which may read each other's secrets. */
   readonly group: object
   /** Called once with the end of the cell, if it began. */
   readonly onEnd: (end: CellEnd) => void
@@ -66,7 +66,7 @@ export interface PreparedRun {
   readonly asksLessMemory: boolean
   /** The CPUs of the run, if they are fewer than those of its sandbox. */
   readonly fewerCpus?: number | undefined
-  /** The values to redact in all output of the run: its secrets, and those that the caller hides. */
+  /** The values to redact in all output of the run: its secrets, and the values in `hide`. */
   readonly hidden: readonly Readonly<Record<string, string>>[]
   readonly files: readonly StagedFile[]
   /** True if files were requested, so that `file` frames are expected. */
@@ -75,11 +75,11 @@ export interface PreparedRun {
   readonly collectCaps: CollectCaps
   /** The tools that the script may call. */
   readonly tools: RunTools | undefined
-  /** The endpoint for their calls, with the token that the host proves there; undefined: the channel. */
+  /** The endpoint for their calls, with the token that the host must present there; undefined if they use the channel. */
   readonly endpoint: (ToolEndpoint & { readonly token: string }) | undefined
   /** True for a check, which runs nothing and answers with violations. */
   readonly checks: boolean
-  /** The `execute` or `check` frame as it goes over the wire, and where its large fields begin; a check has none. */
+  /** The encoded `execute` or `check` frame, and the offset of its large fields; a check has none. */
   readonly execute: LineInParts
   readonly signal: AbortSignal | undefined
   /** The turn of a cell; undefined for a script. */
@@ -89,7 +89,7 @@ export interface PreparedRun {
 }
 
 /**
- * Checks everything before anything is sent.
+ * Checks a request to run, before anything is sent.
  * @throws SandglassError `invalid_request` or `limit_not_enforceable`, naming the field.
  */
 export function prepare(request: SandboxRunRequest, mode: ExecutionMode, limits: RunLimits): PreparedRun {
@@ -142,7 +142,10 @@ export function prepare(request: SandboxRunRequest, mode: ExecutionMode, limits:
     ...wrapperCode(request),
   })
   if (execute.line.length > MAX_EXECUTE_BYTES) {
-    throw invalid('request', `${execute.line.length} bytes; at most ${MAX_EXECUTE_BYTES}, pass data as files`)
+    throw invalid(
+      'request',
+      `${execute.line.length} bytes; at most ${MAX_EXECUTE_BYTES} are allowed, pass data as files`,
+    )
   }
   return {
     sandbox,
@@ -172,14 +175,14 @@ export interface SandboxCheckRequest extends CheckRequest {
 }
 
 /**
- * Prepares a check in the same way.
+ * Checks a request to check a script.
  * @throws SandglassError `invalid_request`, naming the field.
  */
 export function prepareCheck(request: SandboxCheckRequest): PreparedRun {
   const { sandbox, signal, mode = ExecutionMode.INTERACTIVE, policy, whole, tools = [], listTools = false } = request
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalid('signal', 'it is not an AbortSignal')
   if (!CHECKED_POLICIES.includes(policy) && !(policy === 'off' && (whole !== undefined || listTools)))
-    throw invalid('policy', `${formatValue(policy)} is not a policy; standard or strict`)
+    throw invalid('policy', `${formatValue(policy)} is not a policy; use standard or strict`)
   const executionId = checkExecutionId(request.executionId)
   const line = encodeFrame({
     type: 'check',
@@ -219,10 +222,10 @@ export function prepareCheck(request: SandboxCheckRequest): PreparedRun {
 }
 
 const CHECKED_POLICIES: readonly unknown[] = ['standard', 'strict']
-/** The time for a check. Only a script that is made to be slow needs longer. */
+/** The timeout of a check. Only a script that is made to be slow needs longer. */
 const CHECK_TIMEOUT_SEC = 10
 
-/** One byte order mark belongs to the encoding, not to the script. */
+/** Returns the script without its byte order mark, which belongs to the encoding. */
 function checkScript(given: unknown): string {
   if (typeof given !== 'string') throw invalid('script', `${formatValue(given)} is not a string`)
   return given.startsWith('\uFEFF') ? given.slice(1) : given
@@ -288,7 +291,7 @@ function refuseSameNames(inputs: Readonly<Record<string, unknown>>, tools: RunTo
   for (const [kind, named] of kinds) {
     const both = named.find(({ name }) => Object.hasOwn(inputs, name))
     if (both !== undefined)
-      throw invalid('inputs', `${formatValue(both.name)} is the name of ${kind}; give the input another`)
+      throw invalid('inputs', `${formatValue(both.name)} is the name of ${kind}; rename the input`)
   }
   if (kinds.every(([, named]) => named.length === 0)) return
   const helper = Object.keys(inputs).find((name) => findHelper(name)?.when === 'tools')
@@ -296,13 +299,13 @@ function refuseSameNames(inputs: Readonly<Record<string, unknown>>, tools: RunTo
     throw invalid('inputs', `${formatValue(helper)} is a function of every script that has tools`)
 }
 
-/** An id is opaque text: it is echoed and compared, never used as a key, a path or a name. */
+/** Checks an execution id. It is opaque text: it is echoed and compared, never used as a key, a path or a name. */
 function checkExecutionId(given: unknown): string {
   if (given === undefined || given === null) return randomUUID()
   if (typeof given !== 'string') throw invalid('executionId', `${formatValue(given)} is not a string`)
   if (given.trim() === '') throw invalid('executionId', 'it is empty or blank')
   if (given.length > MAX_ID_LENGTH) throw invalid('executionId', `it has more than ${MAX_ID_LENGTH} characters`)
   if (/\p{Cc}/u.test(given)) throw invalid('executionId', 'it holds a control character')
-  if (!given.isWellFormed()) throw invalid('executionId', 'it holds half of a surrogate pair')
+  if (!given.isWellFormed()) throw invalid('executionId', 'it holds a lone surrogate')
   return given
 }

@@ -1,9 +1,9 @@
 import { type FileHandle, readlink, realpath, stat } from 'node:fs/promises'
 
 /**
- * True if an open file or directory is the one at a path without links. Opening by such a path follows a link that took the place
- * of a directory in it meanwhile; the kernel's answer for the open file cannot be changed. Without /proc the path is looked up once
- * more, which somebody who is fast enough may answer twice.
+ * True if an open file or directory is the one at a path without symbolic links. A link that replaced a directory of the path is
+ * followed by `open`, but /proc names the file that was really opened. Without /proc the path is looked up once more, which leaves a
+ * race with somebody who replaces it twice.
  */
 export async function isAt(file: FileHandle, path: string): Promise<boolean> {
   const opened = await readlink(`/proc/self/fd/${file.fd}`).catch(() => undefined)

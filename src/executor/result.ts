@@ -23,11 +23,11 @@ export interface CollectedFile {
   readonly size: number
   readonly sha256: string
   readonly content: Uint8Array
-  /** There if the content holds the value of a secret, which is not redacted in files. */
+  /** Present if the content holds the value of a secret, which is not redacted in files. */
   readonly holdsSecret?: true
 }
 
-/** Limits of the files that a run brings back. They are held in memory; the search for them ends after 5 s. */
+/** Limits of the files that a run collects. They are held in memory; the search for them ends after 5 s. */
 export interface CollectLimits {
   /** Number of files, at most 100,000. Default 100. */
   readonly maxFiles?: number
@@ -42,7 +42,7 @@ export interface Display {
   readonly kind: 'result' | 'display'
   /** By MIME type: `text/*`, JSON, XML and JavaScript as text, anything else in base64. Without secrets. From the script: not trusted. */
   readonly data: Readonly<Record<string, string>>
-  /** MIME types that could not be made, were too large, or held the value of a secret. */
+  /** MIME types whose content could not be made, was too large, or held the value of a secret. */
   readonly leftOut: readonly string[]
   /** Its place: the bytes of stdout before it. On the engine `pyodide` an estimate. */
   readonly after: { readonly stdout: number }
@@ -56,7 +56,7 @@ export interface ToolCall {
   /** The arguments that the script gave; a note replaces large ones. */
   readonly args: unknown
   /**
-   * `failed`: the script got a ToolError. `unanswered`: the run ended first; what the tool had begun is not undone.
+   * `failed`: the script got a ToolError. `unanswered`: the run ended first; effects of the tool are not undone.
    */
   readonly state: 'answered' | 'failed' | 'unanswered'
   readonly ok: boolean
@@ -115,7 +115,7 @@ interface WithResult<T> {
 
 interface WithoutResult {
   readonly success: false
-  /** True if there was a result, and it does not match `output`. */
+  /** True if the script emitted a result that does not match `output`. */
   readonly hasResult: boolean
   readonly finalData: null
 }
@@ -128,8 +128,8 @@ interface RunFacts {
   readonly logs: readonly { readonly level: string; readonly message: string }[]
   readonly error: string | null
   /**
-   * True if the cause is not the script but what the caller gives it: a secret is missing, a Python tool or a preloaded module
-   * cannot be loaded, or the preamble raised, ended the process or did not end in time. Nothing of the script ran.
+   * True if the caller's part failed and not the script: a secret is missing, a Python tool or a preloaded module
+   * cannot be loaded, or the preamble raised, ended the process or did not end in time. No part of the script ran.
    */
   readonly setupFailed: boolean
   /** Only after a crash of the script. */
@@ -171,14 +171,14 @@ export type CheckpointState = Readonly<CheckpointOnWire>
 
 /** The end of a cell for its session; the result of its run is separate. Texts are redacted. */
 export interface CellEnd {
-  /** The value of its last expression; null where it has none that is JSON. */
+  /** The value of its last expression; null if it has none, or if it is not JSON. */
   readonly value: unknown
   readonly state: 'kept' | 'rolled-back' | 'lost'
-  /** Of the state that the next cell finds. */
+  /** The checkpoint of the state that the next cell finds. */
   readonly checkpoint: CheckpointState
-  /** Everything that the rollback could not bring back, in words. */
+  /** Descriptions of the parts of the state that the rollback could not restore. */
   readonly missing: readonly string[]
-  /** Names of the processes that it ended. */
+  /** Names of the processes that the rollback ended. */
   readonly ended: readonly string[]
 }
 
@@ -188,7 +188,7 @@ export interface SessionVariable {
   readonly type: string
   /** The shape of an array or a table, the length of another container; null for anything else. */
   readonly shape: readonly number[] | null
-  /** Bytes of memory of the value, without what it refers to; null where they are not known. */
+  /** Bytes of memory of the value, without the objects that it refers to; null if unknown. */
   readonly bytes: number | null
 }
 
@@ -213,7 +213,7 @@ export type RunEvent<T = unknown> =
       readonly name: string
       readonly effect: EffectMark | null
       readonly args: unknown
-      /** Of the script, from 1; null where it is not known. */
+      /** The line of the script, from 1; null if unknown. */
       readonly line: number | null
     }
   | {
@@ -265,7 +265,7 @@ export type FileInput =
   | { readonly content: Uint8Array | string; readonly mode?: number }
   /** A path on the host. It is read while it is sent, and never held in memory as a whole. */
   | { readonly path: string; readonly mode?: number }
-  /** `size`: its bytes, where they are known: more than the disk holds are then refused before anything is sent. */
+  /** `size`: its bytes, if known. More bytes than the disk holds are then refused before anything is sent. */
   | { readonly stream: AsyncIterable<Uint8Array | string>; readonly size?: number; readonly mode?: number }
 
 /** Files for a sandbox, by their paths in it. */
@@ -288,14 +288,14 @@ export interface RunRequest {
   readonly files?: FilesInput
   /** The standard input of the script and of its programs, at most 16 MiB; text as UTF-8. Default: empty. */
   readonly stdin?: Uint8Array | string
-  /** Globs of files to collect: `*`, `?`, `[…]` and `**`. Names that begin with a dot match only where a glob writes the dot. */
+  /** Globs of files to collect: `*`, `?`, `[…]` and `**`. A name that begins with a dot matches only if the glob has the dot, too. */
   readonly collect?: readonly string[]
-  /** Limits of what `collect` brings back: the rest is left out, and `limitsHit` names the limit. */
+  /** Limits of the files that `collect` matches: files beyond them are left out, and `limitsHit` names the limit. */
   readonly collectLimits?: CollectLimits
   /** The tools that the script may call on the host. */
   readonly tools?: RunTools
   /**
-   * Python that is run before the script, in the same globals: imports, helpers. A text of its own, so that the script
+   * Python that is run before the script, in the same globals: imports, helpers. It is compiled separately, so that the script
    * keeps its line numbers. Trusted: no policy checks it.
    */
   readonly preamble?: string

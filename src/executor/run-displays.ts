@@ -5,8 +5,8 @@ import type { Display } from './result.ts'
 
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
 
-/** A display as it was taken. */
-interface Taken {
+/** A display that was added. */
+interface AddedDisplay {
   readonly display: Display
   /** Its index among the displays of the run. */
   readonly place: number
@@ -28,16 +28,16 @@ export class RunDisplays {
 
   /**
    * @param wireBytes length of the line that carried the frame.
-   * @throws ChannelViolation beyond the caps, which every broker keeps to.
+   * @throws ChannelViolation beyond the caps, which a broker never exceeds.
    */
-  take({ kind, data: given, left_out, after }: DisplayFrame, wireBytes: number): Taken {
+  take({ kind, data: given, left_out, after }: DisplayFrame, wireBytes: number): AddedDisplay {
     this.#wireBytes += wireBytes
     if (this.all.length >= CAPS.displays) throw new ChannelViolation(`it sent more than ${CAPS.displays} displays`)
     if (this.#wireBytes > CAPS.displaysBytes) {
       throw new ChannelViolation(`it sent displays of more than ${CAPS.displaysBytes} bytes`)
     }
     const data: Record<string, string> = {}
-    // A name of a type is the script's own text, too.
+    // The name of a type also comes from the script.
     const leftOut = new Set(left_out.map((type) => this.#redactor.text(type)))
     const withSecret: string[] = []
     for (const [type, content] of Object.entries(given)) {

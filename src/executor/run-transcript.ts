@@ -27,7 +27,7 @@ type OutputReport = Pick<
 >
 type RunFrame = Exclude<HarnessFrame, { type: 'ready' | 'pong' | 'reset_done' }>
 
-/** The harness holds itself to the limit and then still has an error to send; the host counts this much further. */
+/** Bytes that the host accepts beyond the limit: the harness enforces the limit, then still sends an error. */
 const ALLOWANCE_BYTES = 64 * 1024
 
 /** Everything that arrived in one run, in order of arrival and without secrets. It does not judge the outcome. */
@@ -72,9 +72,9 @@ export class RunTranscript {
   }
 
   /**
-   * Takes one line.
+   * Adds one line.
    * @returns the events to deliver.
-   * @throws EndConversation when the peer sent too much or what no harness sends.
+   * @throws EndConversation if the peer exceeds a limit or breaks the protocol.
    */
   take(decoded: DecodedLine, line: Uint8Array): readonly RunEvent[] {
     const wireBytes = line.length + 1
@@ -82,7 +82,7 @@ export class RunTranscript {
       if (!UNCOUNTED_FRAMES.has(decoded.frame.type)) this.#count(countOf(decoded.frame, wireBytes))
       return this.#takeFrame(decoded.frame, wireBytes)
     }
-    // Everything else counts as output, so that a flood of it ends, too.
+    // Everything else counts as output, so that a flood of it reaches the limit.
     this.#count(wireBytes)
     if (decoded.kind !== 'blank') this.#ignore(decoded, line)
     return []
@@ -94,20 +94,20 @@ export class RunTranscript {
     this.#markerBytes += bytes
   }
 
-  /** Bytes that were read and do not form a complete line. */
+  /** Counts bytes that were read and do not form a complete line. */
   takeUnfinished(bytes: number): void {
     if (bytes === 0) return
     this.outputBytes += bytes
     this.ignoredFrames += 1
   }
 
-  /** The ends of stdout and stderr, which were held back as possible beginnings of secrets. */
+  /** Returns the ends of stdout and stderr, which were held back as possible beginnings of secrets. */
   flush(): readonly RunEvent[] {
     return [...this.#outputEvent('stdout', this.#stdout.flush()), ...this.#outputEvent('stderr', this.#stderr.flush())]
   }
 
-  /** A callback of the caller threw. */
-  callbackFailed(name: string, thrown: unknown): void {
+  /** Notes that a callback of the caller threw. */
+  noteCallbackError(name: string, thrown: unknown): void {
     const message = this.redactor.text(`${name} threw: ${messageOf(thrown)}`)
     this.callbackError = { thrown }
     if (this.decision === undefined) this.decision = { kind: 'callback', message }
@@ -122,7 +122,7 @@ export class RunTranscript {
     return this.#warnings
   }
 
-  /** The path of a file whose last pieces never came. */
+  /** The path of a file whose last pieces never arrived. */
   get unfinishedFile(): string | undefined {
     return this.#files.unfinished
   }
@@ -211,9 +211,9 @@ export class RunTranscript {
             calledTools: frame.tools,
           } satisfies CheckAnswer)
         }
-        throw new ChannelViolation('it sent the result of a check that was not asked for')
+        throw new ChannelViolation('it sent the result of a check that was not requested')
       case 'file':
-        if (!this.#run.collects) throw new ChannelViolation('it sent a file that was not asked for')
+        if (!this.#run.collects) throw new ChannelViolation('it sent a file that was not requested')
         return this.#fileEvent(this.#files.take(frame, wireBytes))
       case 'display': {
         const { display, place, problem } = this.displays.take(frame, wireBytes)
@@ -228,7 +228,7 @@ export class RunTranscript {
     }
   }
 
-  /** Bounds the text of an error for all its later readers: hints, prompts, stores. */
+  /** Redacts and bounds the text of an error for all later uses: hints, prompts, stores. */
   #errorText(text: string, max: number): string {
     return this.redactor.text(truncateLikeHarness(text, max))
   }
@@ -260,7 +260,7 @@ export class RunTranscript {
     if (this.decision.kind === 'result') {
       this.warn(OUTCOMES[outcomeOfWireKind(errorKind)].lateWarning, message, traceback)
     } else if (errorKind !== 'cancelled') {
-      // A run that failed is cancelled when a callback threw: that adds nothing.
+      // A run whose callback threw is cancelled; the cancellation adds no information.
       this.warn('second_error', message, traceback)
     }
     return []
@@ -278,9 +278,9 @@ export class RunTranscript {
 }
 
 /**
- * The bytes that a frame counts towards the limit. The harness counts the same: stdout and stderr by their text, because
- * the cuts between their frames depend on timing. A frame without text, which no harness sends, counts whole, so that each
- * frame has its part of the limit.
+ * The bytes that a frame counts towards the limit. The harness counts in the same way: stdout and stderr by their text, because
+ * the cuts between their frames depend on timing. A frame without text, which no harness sends, counts with its full length, so that
+ * every frame counts.
  */
 function countOf(frame: RunFrame, wireBytes: number): number {
   if (frame.type !== 'stdout' && frame.type !== 'stderr') return wireBytes

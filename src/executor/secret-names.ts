@@ -1,15 +1,15 @@
 import { formatValue } from '../support/index.ts'
 import { invalid, member } from './invalid.ts'
 
-/** The longest variable of an environment that the kernel takes: `NAME=value` and its NUL. */
+/** The longest environment variable that the kernel accepts: `NAME=value` and its NUL. */
 const MAX_VARIABLE_BYTES = 128 * 1024
 const MAX_SHOWN_NAMES = 8
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
-/** Variables with which the dynamic loader or the interpreter runs or loads other code. */
+/** Variables that make the dynamic loader or the interpreter load other code. */
 const DANGEROUS = /^(?:LD_|PYTHON)/i
 
 /**
- * The secrets of a request as a plain object that holds own properties only.
+ * Checks the secrets of a request; returns a plain object with own properties only.
  * @throws SandglassError `invalid_request` naming the secret; its value is never part of the message.
  */
 export function checkSecrets(given: unknown): Record<string, string> {
@@ -22,7 +22,7 @@ export function checkSecrets(given: unknown): Record<string, string> {
     if (problem !== undefined) throw invalid('secrets', `${formatValue(name)} ${problem}`)
     if (typeof value !== 'string') throw invalid(member('secrets', name), 'its value is not a string')
     if (value.includes('\0')) throw invalid(member('secrets', name), 'its value holds a NUL')
-    if (!value.isWellFormed()) throw invalid(member('secrets', name), 'its value holds half of a surrogate pair')
+    if (!value.isWellFormed()) throw invalid(member('secrets', name), 'its value holds a lone surrogate')
     if (name.length + Buffer.byteLength(value) + 2 > MAX_VARIABLE_BYTES) {
       throw invalid(member('secrets', name), `name and value exceed ${MAX_VARIABLE_BYTES} bytes`)
     }
@@ -31,7 +31,7 @@ export function checkSecrets(given: unknown): Record<string, string> {
   return Object.fromEntries(entries)
 }
 
-/** Further values to redact, by names of any kind. @throws SandglassError `invalid_request` naming the value. */
+/** Checks further values to redact, by any names. @throws SandglassError `invalid_request` naming the value. */
 export function checkHidden(given: unknown): Record<string, string> {
   if (given === undefined) return {}
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
@@ -45,7 +45,7 @@ export function checkHidden(given: unknown): Record<string, string> {
 }
 
 /**
- * The names of the secrets that a script requires. The harness checks that they are there.
+ * Checks the names of the secrets that a script requires. The harness checks that the secrets exist.
  * @throws SandglassError `invalid_request` listing every invalid name.
  */
 export function checkRequiredSecrets(given: unknown, field = 'requiredSecrets'): string[] {

@@ -7,8 +7,8 @@ import { invalid } from './invalid.ts'
 import { openFile, type StagedFile } from './input-files.ts'
 import type { PreparedRun } from './prepare.ts'
 
-/** Bytes of files that a peer takes at least, in a millisecond. */
-const SLOWEST_PEER = 1024
+/** Minimum rate at which a peer receives files, in bytes per millisecond. */
+const MIN_BYTES_PER_MS = 1024
 
 /** Sends a run to the harness, one frame after the other, while other code reads. */
 export class Sender {
@@ -17,7 +17,7 @@ export class Sender {
   readonly #encoder = new FilePutEncoder()
   #stopped = false
   #begun = false
-  /** The begin of the run's time: see {@link beginsAt}. */
+  /** See {@link beginsAt}. */
   #beginsAt = performance.now()
   /** The path of the file whose source is being waited for. */
   #awaited: string | undefined
@@ -35,19 +35,19 @@ export class Sender {
   }
 
   /**
-   * The time of `performance.now()` from which the time of the run counts: the start, later by the time in which sources of files were
-   * waited for and by what a peer may need for the bytes that it took.
+   * The value of `performance.now()` at which the run's timeout begins: the start, plus the time spent waiting for sources of files,
+   * plus the time that a slow peer may need for the bytes sent.
    */
   get beginsAt(): number {
     return this.#beginsAt
   }
 
-  /** The path of a file whose source gives nothing at the moment. */
+  /** The path of the file whose source is being waited for, if any. */
   get awaited(): string | undefined {
     return this.#awaited
   }
 
-  /** Files, then `execute`. Rejects when the peer is gone, and with a {@link SourceError}. */
+  /** Sends the files, then `execute`. Rejects if the channel is closed, and with a {@link SourceError}. */
   start(): Promise<void> {
     this.#queue = this.#sendAll()
     return this.#queue
@@ -66,13 +66,13 @@ export class Sender {
     return this.#queue
   }
 
-  /** Sends the answer to a tool call, made into bytes when its turn comes. Rejects when the peer is gone. */
+  /** Sends the answer to a tool call, which is encoded when its turn comes. Rejects if the channel is closed. */
   answer(makeLine: () => Uint8Array): Promise<void> {
     this.#queue = this.#queue.then(() => (this.#stopped ? undefined : this.#channel.send(makeLine())))
     return this.#queue
   }
 
-  /** Reports how long tools have executed, before any later answer. Rejects when the peer is gone. */
+  /** Reports how long tools have executed, before any later answer. Rejects if the channel is closed. */
   toolTime(executedMs: number, executing: boolean): Promise<void> {
     const frame = {
       type: 'tool_time',
@@ -83,12 +83,12 @@ export class Sender {
     return this.answer(() => encodeFrame(frame))
   }
 
-  /** Settles when no frame is being sent. */
-  idle(): Promise<void> {
+  /** Settles when all queued frames are sent. */
+  drain(): Promise<void> {
     return this.#queue
   }
 
-  /** Encodes one piece at a time: all together would need the memory of the file again. */
+  /** Encodes one piece at a time, because the encoded file would need as much memory again. */
   async #sendFile(file: StagedFile): Promise<void> {
     const { path, mode } = file
     const { executionId: execution_id } = this.#run
@@ -103,7 +103,7 @@ export class Sender {
       offset += chunk.length
       this.#awaited = path
       askedAt = performance.now()
-      this.#beginsAt = Math.min(askedAt, this.#beginsAt + chunk.length / SLOWEST_PEER)
+      this.#beginsAt = Math.min(askedAt, this.#beginsAt + chunk.length / MIN_BYTES_PER_MS)
     }
     this.#awaited = undefined
   }
@@ -138,7 +138,7 @@ export class SourceError extends Error {
   }
 }
 
-/** A channel that other activities share: a large request goes in pieces, so that their frames can go between them. */
+/** A channel that several activities share: a large request is sent in pieces, so that other frames can go between them. */
 export interface SharedChannel extends Channel {
   sendRequest(request: LineInParts): Promise<void>
 }
@@ -147,7 +147,7 @@ function sendRequest(channel: Channel | SharedChannel, request: LineInParts): Pr
   return 'sendRequest' in channel ? channel.sendRequest(request) : channel.send(request.line)
 }
 
-/** Whole pieces of a source, all but the last of {@link FILE_CHUNK_BYTES}. At least one, which is empty for an empty file. */
+/** Yields the content of a source in chunks of {@link FILE_CHUNK_BYTES}; only the last may be shorter. An empty file yields one empty chunk. */
 async function* chunksOf(
   source: AsyncIterable<Uint8Array | string> | readonly Uint8Array[],
 ): AsyncGenerator<Uint8Array, void, void> {

@@ -7,7 +7,7 @@ export class ServerMarker {
   #held = ''
 
   /**
-   * Takes a piece of stdout, cut anywhere.
+   * Adds a piece of stdout, which may be cut anywhere.
    * @returns the port and the output after the marker; undefined while the marker is incomplete; null if the output begins with anything else.
    */
   push(text: string): { readonly port: number; readonly rest: string } | null | undefined {

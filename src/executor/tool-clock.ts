@@ -1,14 +1,14 @@
 import { MAX_TIMER_MS } from '../support/index.ts'
 import type { RunTools } from './tool-port.ts'
 
-/** A call that executes for this long is reported to the harness. Most calls are shorter, and a frame costs as much as a call. */
+/** A call that executes for this long is reported to the harness. Most calls are shorter, and a report takes as long as a call. */
 const REPORT_AFTER_MS = 10
 /** Shorter calls are reported together. */
 const REPORT_STEP_MS = 100
 /** The maximum time in which the calls of one run wait for approval, in seconds. */
 const MAX_APPROVAL_SEC = 30 * 24 * 3600
 
-/** The time by which approvals may move the deadline of a run, in seconds. */
+/** The maximum time by which approvals move the deadline of a run, in seconds. */
 export function maxApprovalSec(tools: RunTools | undefined): number {
   return tools?.mayWait === true ? MAX_APPROVAL_SEC : 0
 }
@@ -16,9 +16,9 @@ export function maxApprovalSec(tools: RunTools | undefined): number {
 type Phase = 'idle' | 'tools' | 'approvals'
 
 /**
- * Counts the time in which at least one call waits for approval, and that in which none does and at least one tool executes on the
- * host. It is not the script's time: the deadline moves. Only the host's own functions start and stop this clock, so no frame of a
- * script can.
+ * Counts the time in which at least one call waits for approval, and the time in which no call waits and at least one tool executes
+ * on the host. It does not count towards the script's timeout: the deadline moves. Only the host's own functions start and stop this
+ * clock, so no frame of a script can.
  */
 export class ToolClock {
   readonly #most: { readonly toolsMs: number; readonly approvalsMs: number }
@@ -34,7 +34,7 @@ export class ToolClock {
   #stopped = false
   #timer: NodeJS.Timeout | undefined
 
-  /** @param tell reports to the harness the time so far, and whether it continues. */
+  /** @param tell reports to the harness the time so far, and whether the clock still runs. */
   constructor(
     most: { readonly toolsMs: number; readonly approvalsMs: number },
     tell: (movedMs: number, moving: boolean) => void,
@@ -96,7 +96,7 @@ export class ToolClock {
     this.#since = now
   }
 
-  /** The time by which this phase can still move the deadline. */
+  /** The remaining time by which this phase can move the deadline. */
   get #leftMs(): number {
     const now = performance.now() - this.#since
     if (this.#phase === 'tools') return this.#most.toolsMs - this.#toolsMs - now
@@ -110,7 +110,7 @@ export class ToolClock {
     this.#isReportedMoving = moving
     this.#reportedMs = this.movedMs
     this.#tell(Math.round(this.#reportedMs * 1000) / 1000, moving)
-    // The harness knows one maximum for both: with approvals, the host says when tools have used up theirs.
+    // The harness has one maximum for tools and approvals: with approvals, the host reports when tools have reached theirs.
     if (moving && this.#most.approvalsMs > 0)
       this.#timer = setTimeout(() => this.#report(), Math.min(Math.ceil(left), MAX_TIMER_MS))
   }

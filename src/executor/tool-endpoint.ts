@@ -14,17 +14,17 @@ export interface ToolEndpoint {
 
 /** The owner of a connection. */
 interface ConnectionHandler {
-  /** Takes a message. No further one is read until `resume`. */
+  /** Called with a message. No further message is read until `resume`. */
   readonly onMessage: (bytes: Buffer) => void
-  /** Called once, when no further message is taken: the connection has ended, or is being closed. */
+  /** Called once, when no further message follows: the connection has ended, or is being closed. */
   readonly onClose: () => void
 }
 
 const LIMITS = {
   maxPayload: CAPS.argBytes + CAPS.callHeadBytes,
-  /** A harness sends each message in one frame; more are allowed, but no flood. */
+  /** Maximum frames of a message. A harness sends each message in one frame. */
   maxFragments: 64,
-  /** The time that `ws` needs for a message grows with the square of the number of the pieces that it arrives in. */
+  /** Maximum pieces in which a message arrives: the time of `ws` is quadratic in their number. */
   maxBufferedChunks: 8192,
   /** The time for the other side to close as well, in milliseconds. */
   closeTimeout: 1000,
@@ -51,7 +51,7 @@ for (const [network, bits] of [
  */
 export function endpointAt(address: string): ToolEndpoint {
   const family = isIP(address)
-  const given = `the engine gives ${JSON.stringify(address)} as the address of the sandbox`
+  const given = `the engine returned ${JSON.stringify(address)} as the address of the sandbox`
   if (family === 0) throw unreachable(`${given}, which is not an IP address`)
   if (NOT_A_SANDBOX.check(address, family === 4 ? 'ipv4' : 'ipv6'))
     throw unreachable(`${given}, which is a loopback or link-local address of the host`)
@@ -60,7 +60,10 @@ export function endpointAt(address: string): ToolEndpoint {
 
 /** The error for sandboxes whose ports the host cannot reach. */
 export function unreachable(reason: string): SandglassError {
-  return new SandglassError('websocket_unreachable', `toolTransport: ${reason}. The transport stdio needs no port`)
+  return new SandglassError(
+    'websocket_unreachable',
+    `toolTransport: ${reason}. Use the transport stdio, which needs no port`,
+  )
 }
 
 /** The connection to the endpoint of a run. */
@@ -75,8 +78,8 @@ export class ToolConnection {
   }
 
   /**
-   * Connects to a port and proves the token.
-   * @param signal ends the attempt. Nothing else limits its time.
+   * Connects to a port and presents the token.
+   * @param signal ends the attempt, which has no other time limit.
    * @throws SandglassError `websocket_failed`.
    */
   static async open(
@@ -107,7 +110,7 @@ export class ToolConnection {
     const refuse = (code: number, reason: string): void => {
       if (isOver) return
       socket.close(code, reason)
-      // Reads on, for the close of the other side. Its messages are dropped.
+      // Continues to read until the other side closes, and drops its messages.
       socket.resume()
       end()
     }
@@ -146,8 +149,8 @@ export class ToolConnection {
   }
 
   /**
-   * Sends a line, which is made when the lines before it are written. Resolves when it is written, or the connection is closed. Never
-   * rejects.
+   * Sends a line, which is encoded after the lines before it are written. Resolves when it is written, or the connection is closed.
+   * Never rejects.
    */
   send(makeLine: () => Uint8Array): Promise<void> {
     this.#sent = this.#sent.then(() => this.#send(makeLine))
@@ -159,7 +162,7 @@ export class ToolConnection {
     this.#socket.resume()
   }
 
-  /** Closes the connection and gives the script the reason. */
+  /** Closes the connection and sends the reason to the script. */
   refuse(reason: string): void {
     this.#refuse(1008, reason)
   }
@@ -194,7 +197,7 @@ async function load(): Promise<typeof WebSocketModule> {
   }
 }
 
-/** The error for an endpoint to which the host cannot connect. The reason may come from the sandbox, so it is cut. */
+/** Creates the error for an endpoint to which the host cannot connect. The reason may come from the sandbox, so it is truncated. */
 export function connectionError(reason: string): SandglassError {
   return new SandglassError(
     'websocket_failed',

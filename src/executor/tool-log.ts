@@ -4,16 +4,16 @@ import { sizeUpTo } from '../support/index.ts'
 import type { RunEvent, ToolCall } from './result.ts'
 import type { ApprovalOutcome, EffectMark, ToolOutcome } from './tool-port.ts'
 
-/** Maximum calls that a result, and a journal for one script, lists; the others are counted. */
+/** Maximum number of calls that a result, and a journal for each script, lists; further calls are only counted. */
 export const MAX_LISTED_CALLS = 1000
 /** Maximum length of the listed arguments of a call as JSON, approximately. */
 const MAX_LISTED_BYTES = 16 * 1024
 
 /** A call without an answer so far. */
 interface OpenCall extends Pick<ToolCall, 'name' | 'effect' | 'args'> {
-  /** False while it waits for its turn, or its arguments are checked. */
+  /** False while the call waits for its turn, or its arguments are checked. */
   began: boolean
-  /** True while a person decides about it. */
+  /** True while a person decides about the call. */
   waits: boolean
   readonly since: number
 }
@@ -70,7 +70,7 @@ export class ToolLog {
     }
   }
 
-  /** Adds the outcome of a call. Its event follows when the answer is redacted: a long one takes some turns of the event loop. */
+  /** Adds the outcome of a call. Its event follows after the answer is redacted, which takes several turns of the event loop if it is long. */
   async noteEnd(id: string, { ms, error, resultJson: given }: ToolOutcome): Promise<void> {
     const call = this.#open.get(id)
     if (call === undefined) return
@@ -129,9 +129,9 @@ function roundMs(ms: number): number {
   return Math.round(ms * 1000) / 1000
 }
 
-/** Arguments as a result and a journal list them: large ones would stay in memory with it. */
+/** Replaces large arguments by a note, because they would stay in memory with the result or the journal. */
 export function boundArgs(args: unknown): unknown {
-  // Not the exact length: that needs the JSON itself, another copy of megabytes for each call.
+  // An estimate, because the exact length needs the JSON text, another copy of megabytes for each call.
   const size = sizeUpTo(args, Number.POSITIVE_INFINITY)
   return size <= MAX_LISTED_BYTES ? args : { '…': `about ${Math.round(size / 1024)} KiB of JSON left out` }
 }

@@ -2,36 +2,36 @@ import type { PythonToolSource, ToolCallFrame, ToolFailure, ToolSignature } from
 
 /** The tools that a script may call: their signatures and the function that answers. The executor does not run them. */
 export interface RunTools {
-  /** The tools that the harness makes functions of. */
+  /** The tools for which the harness makes functions. */
   readonly signatures: readonly ToolSignature[]
   /** Python tools: the harness loads them, and their calls do not reach the host. */
   readonly sources?: readonly PythonToolSource[]
   /** Secrets that the tools require, in addition to those that the run requires. */
   readonly requiredSecrets?: readonly string[]
-  /** True if calls may wait until a person approves them; that time is not the script's, and `maxToolWaitSec` does not bound it. */
+  /** True if calls may wait until a person approves them; that time does not count towards the script's timeout, nor towards `maxToolWaitSec`. */
   readonly mayWait?: boolean
   /** Opens the host's side for one run. */
   open(run: ToolRun): ToolPort
 }
 
-/** The run as the tools see it. */
+/** The interface of a run for its tools. */
 export interface ToolRun {
   readonly executionId: string
-  /** Hands an answer to the script. An answer after the end of the run is dropped. Resolves when it is on its way. */
+  /** Sends an answer to the script. An answer after the end of the run is dropped. Resolves when it has been written. */
   answer(id: string, answer: ToolAnswer): Promise<void>
-  /** A call began; `effect` is the mark of its tool, null if there is no such tool. */
+  /** Notes that a call arrived; `effect` is that of its tool, null if there is no such tool. */
   noteCall(call: ToolCallFrame, effect: EffectMark | null): void
   /**
-   * The function of a tool begins: this starts the time that is not the script's. Call the returned function once, when the call
-   * has ended.
+   * Notes that the function of a tool begins: from now on, the time does not count towards the script's timeout. Call the returned
+   * function once, when the call has ended.
    */
   noteExecution(id: string): () => void
   /**
-   * A call waits for the approval of a person: this starts time that is not the script's. Call the returned function once, with
-   * the decision.
+   * Notes that a call waits for the approval of a person: from now on, the time does not count towards the script's timeout. Call the
+   * returned function once, with the decision.
    */
   noteApproval(id: string, approvalId: string, args: unknown): (decision: ApprovalOutcome) => void
-  /** A call that began came to its end. Resolves when the record has it: its answer follows then. */
+  /** Notes that a call ended. Resolves when it is recorded; the answer is sent after that. */
   noteEnd(id: string, outcome: ToolOutcome): Promise<void>
   /** A text without the secrets of the run. @param isCut true if the text may end within a secret. */
   redact(text: string, isCut?: boolean): string
@@ -61,8 +61,8 @@ export interface ToolOutcome {
 
 /** The host's side of the calls of one run. */
 export interface ToolPort {
-  /** Takes a call. Resolves when there is room for more: until then nothing is read from the sandbox. Never rejects. */
+  /** Accepts a call. Resolves when there is room for more: until then nothing is read from the sandbox. Never rejects. */
   take(call: ToolCallFrame): Promise<void>
-  /** The run is over: what still runs is aborted, and answers nothing more. Idempotent. */
+  /** Closes the port at the end of the run: running calls are aborted, and no further call is answered. Idempotent. */
   close(): void
 }

@@ -5,22 +5,22 @@ import { ServerMarker } from './server-marker.ts'
 import { connectionError, ToolConnection, type ToolEndpoint } from './tool-endpoint.ts'
 
 /**
- * Time for the endpoint of a run to name its port and to accept the connection, once the request is sent. The harness waits for 10 s, so
- * the host has read its answer before it gives up: a run that fails has not begun.
+ * Time for the endpoint of a run to name its port and to accept the connection after the request is sent. The harness gives up after
+ * 10 s, so the host has read its failure before its own time is over.
  */
 const CONNECT_MS = 15_000
-/** The values of a call: its arguments and its other fields. */
+/** Maximum values of a call: its arguments and its other fields. */
 const MAX_CALL_PARTS = CAPS.argParts + 32
 
 /** The owner of the WebSocket of a run. */
 interface SocketHandler {
-  /** Messages are there to be taken. */
+  /** Called when messages have arrived. */
   readonly onMessages: () => void
-  /** Called once: the connection takes no further call. */
+  /** Called once, when the connection delivers no further call. */
   readonly onClose: () => void
 }
 
-/** A call of a tool, and the bytes that it came in. */
+/** A tool call, and the bytes of its message. */
 interface ReceivedCall {
   readonly call: ToolCallFrame
   readonly bytes: number
@@ -36,7 +36,7 @@ export class ToolSocket {
   #connection: ToolConnection | undefined
   #timer: NodeJS.Timeout | undefined
   readonly #over = new AbortController()
-  /** Messages that are not taken yet. */
+  /** Messages that {@link calls} has not yielded yet. */
   #messages: Buffer[] = []
 
   constructor(endpoint: ToolEndpoint & { readonly token: string }, executionId: string, handler: SocketHandler) {
@@ -53,7 +53,7 @@ export class ToolSocket {
     return this.#messages.length > 0
   }
 
-  /** The request is sent. @param onLate called if the connection is not open in time. */
+  /** Starts the time limit of the connection after the request is sent. @param onLate called if the connection is not open in time. */
   limitConnect(onLate: (error: SandglassError) => void): void {
     if (this.#marker === undefined || this.#over.signal.aborted) return
     this.#timer = setTimeout(
@@ -63,8 +63,8 @@ export class ToolSocket {
   }
 
   /**
-   * Takes the beginning of stdout, in pieces.
-   * @returns the port, once it is complete, and the output after its line.
+   * Adds a piece of the beginning of stdout.
+   * @returns the port, once its line is complete, and the output after that line.
    * @throws SandglassError `websocket_failed`
    */
   findPort(text: string): { readonly port: number | undefined; readonly rest: string } {
@@ -83,7 +83,7 @@ export class ToolSocket {
       onClose: this.#handler.onClose,
     }
     const opening = ToolConnection.open(this.#endpoint, port, this.#endpoint.token, handler, this.#over.signal)
-    // A connection that opens after the end of the run is not kept.
+    // A connection that opens after the end of the run is closed.
     this.#connection = await interrupt.wait(opening).catch((error: unknown) => {
       void opening.then((late) => late.end()).catch(() => undefined)
       throw error
@@ -92,7 +92,7 @@ export class ToolSocket {
     clearTimeout(this.#timer)
   }
 
-  /** The calls that came. Anything else closes the connection. More is read once all of them were taken. */
+  /** Yields the calls that arrived. Any other message closes the connection. Reading continues after the last call is yielded. */
   *calls(): Generator<ReceivedCall, void, void> {
     for (let message = this.#messages.shift(); message !== undefined; message = this.#messages.shift()) {
       const decoded = decodeLine(message, MAX_CALL_PARTS)
@@ -106,17 +106,17 @@ export class ToolSocket {
     this.#connection?.resume()
   }
 
-  /** Sends a line, made when its turn comes. Never rejects. */
+  /** Sends a line, which is encoded when its turn comes. Never rejects. */
   async send(makeLine: () => Uint8Array): Promise<void> {
     await this.#connection?.send(makeLine)
   }
 
-  /** Ends the connection. A later one may still open. */
+  /** Ends the connection. A connection that is being opened is not affected. */
   end(): void {
     this.#connection?.end()
   }
 
-  /** The run is over: ends the connection, or the attempt to connect. */
+  /** Ends the connection, or the attempt to connect, at the end of the run. */
   close(): void {
     clearTimeout(this.#timer)
     this.#over.abort()
@@ -124,7 +124,7 @@ export class ToolSocket {
   }
 }
 
-/** A call with the id of another run counts as output, like everything that a harness never sends. */
+/** True for a tool call of this run. A call with another id counts as output, like everything that a harness never sends. */
 export function isCallOf(executionId: string, frame: HarnessFrame): frame is ToolCallFrame {
   return frame.type === 'tool_call' && frame.execution_id === executionId
 }

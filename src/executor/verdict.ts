@@ -29,7 +29,7 @@ export interface Verdict {
   readonly setupFailed: boolean
   readonly traceback: string | null
   readonly ending: Ending
-  /** An ending that came after the outcome was decided. */
+  /** An ending after the outcome was decided. */
   readonly late: LateEnding | undefined
 }
 
@@ -43,7 +43,7 @@ type Judgement = Omit<Verdict, 'ending' | 'late'>
 const IN_SETUP = ', in the preamble or a Python tool: nothing of the script ran'
 const NO_RESULT = 'script finished without calling emit_result()'
 
-/** The first error or result decides; without either, the ending does. */
+/** Judges a run: the first error or result decides; without either, the ending does. */
 export function judge(evidence: Evidence): Verdict {
   const ending = endingOf(evidence)
   const outcome = outcomeOf(ending, evidence)
@@ -53,19 +53,19 @@ export function judge(evidence: Evidence): Verdict {
       return { ...judgeAs('completed'), ending, late: lateAfterResult(outcome, ending, evidence) }
     case 'error':
       return {
-        ...nameSetup(judgeError(decision, evidence.maxOutputBytes), evidence),
+        ...markSetupFailure(judgeError(decision, evidence.maxOutputBytes), evidence),
         ending,
         late: lateAfterError(outcome, evidence),
       }
     case 'callback':
       return { ...judgeAs('defect', decision.message), ending, late: lateAfterError(outcome, evidence) }
     case undefined:
-      return { ...nameSetup(judgeUndecided(outcome, evidence.mode), evidence), ending, late: undefined }
+      return { ...markSetupFailure(judgeUndecided(outcome, evidence.mode), evidence), ending, late: undefined }
   }
 }
 
-/** Marks a timeout or a crash within the set-up as one of which the script is not the cause. */
-function nameSetup(judgement: Judgement, { end }: Evidence): Judgement {
+/** Marks a timeout or a crash during the set-up as not caused by the script. */
+function markSetupFailure(judgement: Judgement, { end }: Evidence): Judgement {
   const { error, setupFailed } = judgement
   if (setupFailed || error === null || end.kind !== 'done' || end.frame.in_setup !== true) return judgement
   return { ...judgement, setupFailed: true, error: `${error}${IN_SETUP}` }
@@ -83,7 +83,7 @@ function judgeError(error: Extract<Decision, { kind: 'error' }>, maxOutputBytes:
   return { ...judgeAs(name, message), traceback: error.traceback }
 }
 
-/** An exit code that a late error explains, and a limit that a warning already names, are left out. */
+/** The late ending after a result, unless a late error explains the exit code or a warning already names the limit. */
 function lateAfterResult(outcome: Outcome | undefined, ending: Ending, { warnings }: Evidence): LateEnding | undefined {
   const codes = warnings.map(({ code }) => code)
   const late = asWarning(outcome)
@@ -92,7 +92,7 @@ function lateAfterResult(outcome: Outcome | undefined, ending: Ending, { warning
   return isExplained ? undefined : late
 }
 
-/** After a failure, the script's own ending adds nothing; an end by the host or the sandbox does. */
+/** The late ending after a failure. The script's own ending adds no information; an ending by the host or the sandbox does. */
 function lateAfterError(outcome: Outcome | undefined, { end }: Evidence): LateEnding | undefined {
   return end.kind === 'done' || end.kind === 'cancelled' ? undefined : asWarning(outcome)
 }

@@ -2,7 +2,7 @@ import { messageOf, SandglassError } from '../errors/index.ts'
 import { Journal, newRunId } from '../journal/index.ts'
 import { Redactor } from '../redaction/index.ts'
 import { MAX_TIMER_MS } from '../support/index.ts'
-import { Spending, spentText } from './budget.ts'
+import { Spending, describeSpentBudget } from './budget.ts'
 import { EndTask } from './end-task.ts'
 import type { Job } from './job.ts'
 import { publishEvent } from './publish-event.ts'
@@ -13,7 +13,7 @@ import { TaskFiles } from './task-files.ts'
 const STORE_MS = 10_000
 const STORE_AT_END_MS = 1000
 
-/** A task while it is solved: its journal, its budgets, and the signal that ends it. */
+/** A task that is being solved: its journal, its budgets, and the signal that ends it. */
 export class ActiveTask {
   readonly job: Job
   readonly journal: Journal
@@ -44,18 +44,18 @@ export class ActiveTask {
         // A listener that throws does not end the task.
       }
     })
-    this.#onAbort = () => this.#ended.abort(new EndTask('cancelled', cancelText(job.signal?.reason)))
+    this.#onAbort = () => this.#ended.abort(new EndTask('cancelled', cancelReasonOf(job.signal?.reason)))
     if (job.signal?.aborted === true) this.#onAbort()
     else job.signal?.addEventListener('abort', this.#onAbort, { once: true })
     const { wallMs } = job.budget
     // A timer cannot wait longer than MAX_TIMER_MS, and no task lasts that long.
     if (wallMs !== undefined && wallMs <= MAX_TIMER_MS) {
-      const spent = new EndTask('budget-spent', spentText('wall_ms', job.budget))
+      const spent = new EndTask('budget-spent', describeSpentBudget('wall_ms', job.budget))
       this.#timer = setTimeout(() => this.#ended.abort(spent), wallMs)
     }
   }
 
-  /** Ends the task as its signal would. */
+  /** Ends the task like its signal. */
   cancel(): void {
     this.#onAbort()
   }
@@ -69,7 +69,7 @@ export class ActiveTask {
   async assertStored(): Promise<void> {
     const ms = this.signal.aborted ? STORE_AT_END_MS : STORE_MS
     const late = Promise.withResolvers<never>()
-    const timer = setTimeout(() => late.reject(new Error(`it did not answer within ${ms} ms`)), ms)
+    const timer = setTimeout(() => late.reject(new Error(`its store did not answer within ${ms} ms`)), ms)
     try {
       await Promise.race([this.journal.settle(), late.promise])
     } catch (error) {
@@ -87,7 +87,7 @@ export class ActiveTask {
   async assertCanContinue(usesTools: boolean): Promise<void> {
     await this.orEnd(this.assertStored())
     const spent = this.spending.findSpent(usesTools)
-    if (spent !== undefined) throw new EndTask('budget-spent', spentText(spent, this.job.budget))
+    if (spent !== undefined) throw new EndTask('budget-spent', describeSpentBudget(spent, this.job.budget))
   }
 
   /** Waits for work, at most until the task ends. @throws EndTask, and any error of the work. */
@@ -104,8 +104,8 @@ export class ActiveTask {
     }
   }
 
-  /** Runs a step of the machinery: any error of it ends the task as `infrastructure`. @throws EndTask */
-  async useMachinery<R>(act: () => Promise<R>): Promise<R> {
+  /** Runs a step that depends on sandboxes and packages: any error in it ends the task as `infrastructure`. @throws EndTask */
+  async runInfrastructure<R>(act: () => Promise<R>): Promise<R> {
     try {
       return await act()
     } catch (error) {
@@ -123,7 +123,7 @@ export class ActiveTask {
 }
 
 /** The reason of a cancellation, if it is an error of this library; any other could hold anything. */
-function cancelText(reason: unknown): string {
+function cancelReasonOf(reason: unknown): string {
   return reason instanceof SandglassError && reason.code === 'aborted' ? reason.message : 'the task was cancelled'
 }
 

@@ -1,8 +1,8 @@
 import type { RunRecord } from '../journal/index.ts'
-import { truncateMiddle } from '../support/index.ts'
+import { formatValue, truncateMiddle } from '../support/index.ts'
 
 const DEFAULT_CHARS = 8000
-/** Names of files take at most this part of the characters; the result has the rest. */
+/** Names of files get at most one part in four of the characters. */
 const FILES_SHARE = 4
 
 /**
@@ -16,24 +16,24 @@ export function agentContext(
   files: readonly { readonly path: string; readonly size: number }[] = [],
 ): string {
   if (!Number.isSafeInteger(maxChars) || maxChars < 0)
-    throw new TypeError('maxChars: must be a whole number of at least 0')
+    throw new TypeError(`maxChars: ${formatValue(maxChars)} is not a whole number of at least 0`)
   const { runId, status, success, mode, attempts, steps, finalData, partial, error } = record
   const rounds = mode === 'plan' ? `attempts="${attempts.length}"` : `steps="${steps.length}"`
   const head = `<tool_execution run_id="${attribute(runId)}" mode="${mode}" status="${status}" success="${success}" ${rounds}>`
-  const names = filesText(files, Math.floor(maxChars / FILES_SHARE))
+  const names = formatFiles(files, Math.floor(maxChars / FILES_SHARE))
   const left = Math.max(0, maxChars - names.length)
   const body = success
     ? element('result', jsonElementText(finalData, left))
     : [
-        element('error', elementText(error ?? 'it failed', left)),
+        element('error', elementText(error ?? 'the task failed', left)),
         ...(partial === null ? [] : [element('partial_result', jsonElementText(partial, left))]),
       ].join('\n')
   const list = names === '' ? '' : `\n${element('files', names)}`
   return `${head}\n${body}${list}\n</tool_execution>`
 }
 
-/** The first files that fit, one per line, and the number of the others. The note on them may go beyond `max`. */
-function filesText(files: readonly { readonly path: string; readonly size: number }[], max: number): string {
+/** The first files that fit, one per line, and the number of the others. The note on the others may exceed `max`. */
+function formatFiles(files: readonly { readonly path: string; readonly size: number }[], max: number): string {
   const lines: string[] = []
   let length = 0
   for (const { path, size } of files) {

@@ -5,17 +5,17 @@ import { statusFields } from '../outcomes/index.ts'
 import type { AttemptStatus, Place, Repetition } from '../journal/index.ts'
 import type { ScriptHost } from './job.ts'
 import { type Findings, reviewScript } from '../review/index.ts'
-import { type Failure, type FoundScript, MAX_ANSWER_CHARS, planIn, scriptIn } from '../script/index.ts'
+import { type Failure, type FoundScript, MAX_ANSWER_CHARS, findPlan, findScript } from '../script/index.ts'
 import { applySchema } from '../typed-result.ts'
-import { listShown, variablesAfter } from './cell-notes.ts'
+import { listShown, describeVariables } from './cell-notes.ts'
 import { EndTask } from './end-task.ts'
 import { ModelCalls, type PricedAnswer } from './model-calls.ts'
 import { PartialResult } from './partial-result.ts'
-import { decisionEvent, proposalEvent } from './review-events.ts'
+import { makeDecisionEvent, makeProposalEvent } from './review-events.ts'
 import {
   type Borrowed,
-  isAmong,
-  noToolsText,
+  isToolIn,
+  describeWithheldTool,
   type ScriptCheck,
   ScriptRuns,
   type ScriptSurroundings,
@@ -40,11 +40,11 @@ export interface AttemptPlan {
   readonly place: Place
   readonly prompt: string
   readonly surroundings: ScriptSurroundings
-  /** Gives back a sandbox that is held between scripts, because a reviewer may take hours. */
+  /** Releases a sandbox that is held between scripts, because a reviewer may take hours. */
   releaseSandbox(): Promise<void>
   /** Leases the sandbox; called only for a script that passed the check. */
   lease(host: ScriptHost): Promise<Borrowed>
-  /** Why the output of a step is not enough, or undefined. */
+  /** The reason that the output of a step is not enough, or undefined. */
   findMissing(result: ExecutionResult): string | undefined
 }
 
@@ -65,7 +65,7 @@ export class Attempts {
   readonly partial: PartialResult = new PartialResult()
   readonly stagnation: Stagnation = new Stagnation()
   readonly #models: ModelCalls
-  /** The script that the model proposed to the reviewer before. */
+  /** The last script that the model proposed to the reviewer. */
   #lastProposed: string | null = null
 
   constructor(task: ActiveTask) {
@@ -75,7 +75,7 @@ export class Attempts {
   }
 
   /**
-   * Makes one attempt and records how it ended. A mistake of the model is a value.
+   * Makes one attempt and records how it ended. A mistake of the model is returned, not thrown.
    * @throws EndTask when the task cannot continue.
    */
   async make(plan: AttemptPlan): Promise<AttemptOutcome> {
@@ -99,7 +99,7 @@ export class Attempts {
   async #generateAndRun(plan: AttemptPlan): Promise<Round> {
     const { place, prompt, surroundings } = plan
     const answer = await this.#models.ask(place, prompt)
-    const found = scriptIn(answer.text)
+    const found = findScript(answer.text)
     if ('problem' in found) {
       this.#models.record(place, answer, null)
       return this.#fail('no-script', { script: null, error: PROBLEMS[found.problem] })
@@ -145,7 +145,8 @@ export class Attempts {
     const { job, journal, signal } = this.task
     const { review: reviewer } = job
     if (reviewer === undefined) return { script, host }
-    if (findings === undefined) throw new EndTask('infrastructure', 'the check did not tell what the script may do')
+    if (findings === undefined)
+      throw new EndTask('infrastructure', 'the check did not list the tools that the script may call')
     const { place, surroundings } = plan
     await plan.releaseSandbox()
     const last = this.#lastProposed
@@ -159,18 +160,18 @@ export class Attempts {
     }
     try {
       const reviewed = await reviewScript<ReviewFindings>(
-        { task: job.task, ...place, plan: planIn(answer), script, findings: { ...findings, host } },
+        { task: job.task, ...place, plan: findPlan(answer), script, findings: { ...findings, host } },
         {
           reviewer,
           last,
           signal,
           check: checkOwn,
           onProposal: async (proposal) => {
-            journal.write(proposalEvent(place, proposal, this.task.redactor))
+            journal.write(makeProposalEvent(place, proposal, this.task.redactor))
             await this.task.assertStored()
           },
           onDecision: (proposal, decision, waitedMs) =>
-            journal.write(decisionEvent(place, proposal, decision, waitedMs)),
+            journal.write(makeDecisionEvent(place, proposal, decision, waitedMs)),
         },
       )
       return reviewed.accepted ? { script: reviewed.script, host: reviewed.findings.host } : { error: reviewed.error }
@@ -203,13 +204,13 @@ export class Attempts {
     const { job, files, displays } = this.task
     const isPlan = job.mode === ExecutionMode.PLAN
     this.partial.keepEmitted(ran.intermediates)
-    // A workspace gives all files that match, also those of earlier scripts.
+    // A workspace returns all files that match, including those of earlier scripts.
     const isAll = isPlan || job.host.keepsFiles === true
     if (isAll) files.replace(ran.files)
     if (isPlan) displays.replace(ran.displays)
     if (ran.hasResult) this.partial.keepResult(ran.finalData)
     if (ran.status === 'cancelled') this.task.signal.throwIfAborted()
-    // No script can fix what the caller gives it.
+    // No script can fix a secret, a Python tool or a preamble of the caller.
     if (ran.setupFailed) throw new EndTask('infrastructure', ran.error ?? ran.status)
     const result = await this.task.orEnd(this.#matchOutput(ran))
     if (result.success && !isAll) files.add(ran.files)
@@ -227,7 +228,7 @@ export class Attempts {
     const failedCalls = toolCalls.flatMap(({ name, error }) => (error === null ? [] : [{ name, ...error }]))
     const hint = result.error === null ? undefined : this.task.job.host.explain?.(result.error, script)
     const { cell } = this.scripts
-    const variables = cell === undefined ? undefined : variablesAfter(cell, result.warnings)
+    const variables = cell === undefined ? undefined : describeVariables(cell, result.warnings)
     const error =
       missing ?? [result.error ?? result.status, hint, variables].filter((text) => text !== undefined).join('\n')
     const status = missing === undefined ? result.status : 'no-data'
@@ -235,7 +236,7 @@ export class Attempts {
     return this.#fail(status, { ...failed, ...explainWithheld(error, plan.surroundings) }, result.intermediates)
   }
 
-  /** Data of a wrong shape can make the schema's own code throw: that is a mismatch, too. */
+  /** Applies `output`. Data of a wrong shape can make the schema's own code throw, which also counts as a mismatch. */
   async #matchOutput(ran: ExecutionResult): Promise<ExecutionResult> {
     try {
       return await applySchema(ran, this.task.job.output)
@@ -250,7 +251,7 @@ export class Attempts {
     found: Pick<Failure, 'script' | 'error'> & Partial<Failure>,
     emitted: ExecutionResult['intermediates'] = [],
   ): Round {
-    // A person may give the same answer twice; that does not count as a repetition of the model.
+    // A reviewer may give the same answer twice; that does not count as a repetition of the model.
     const repetition = status === 'not-accepted' ? null : this.stagnation.addFailure(found.script, found.error)
     const failure: Failure = {
       traceback: null,
@@ -262,16 +263,16 @@ export class Attempts {
       repetition: repetition === null ? null : REPETITIONS[repetition],
       ...found,
     }
-    // A prompt may cut the text, and redaction cannot find a part of a secret.
+    // Redacted here, because a prompt may truncate the text, and redaction does not find a truncated secret.
     const safe = this.task.redactor.value(failure) as Failure
     return { status, outcome: { kind: 'failed', failure: safe, emitted, repetition } }
   }
 }
 
-/** Python suggests another name for a tool that the script cannot call. */
+/** Replaces the NameError of a withheld tool, for which Python suggests another name. */
 function explainWithheld(error: string, { withheld }: ScriptSurroundings): Partial<Failure> {
   const name = /^NameError: name '(\w+)' is not defined/.exec(error)?.[1]
-  return isAmong(withheld, name) ? { error: noToolsText(name), traceback: null } : {}
+  return isToolIn(withheld, name) ? { error: describeWithheldTool(name), traceback: null } : {}
 }
 
 function statusAtEnd({ status }: EndTask): AttemptStatus {
@@ -281,7 +282,7 @@ function statusAtEnd({ status }: EndTask): AttemptStatus {
 const PROBLEMS = {
   empty: 'the answer is empty: it holds no script',
   'no-code': 'the answer holds no Python code: write one whole script in a ```python block',
-  'too-long': `the answer is longer than ${MAX_ANSWER_CHARS.toLocaleString('en-US')} characters and was not read: write a short script`,
+  'too-long': `the answer is longer than ${MAX_ANSWER_CHARS.toLocaleString('en-US')} characters, so it was not read: write a shorter script`,
 } as const
 
 const REPETITIONS: Readonly<Record<Repetition, string>> = {

@@ -1,8 +1,8 @@
 import type { BudgetName } from '../journal/index.ts'
 import { costOf, type ModelAnswer, type Pricing, roundCost } from '../llm/index.ts'
-import { refuseUnknown } from '../support/index.ts'
+import { formatValue, refuseUnknown } from '../support/index.ts'
 
-/** The limits on the cost of a task. A task that reaches one ends with its partial result. */
+/** The limits on the cost of a task. A task that reaches a limit ends with its partial result. */
 export interface SolveBudget {
   /** Tokens of all prompts and answers. If a model does not count them, four characters count as one token. */
   readonly tokens?: number | undefined
@@ -23,23 +23,23 @@ export class Spending {
   promptTokens = 0
   completionTokens = 0
   toolCalls = 0
-  /** Null as soon as the cost of a call is not known. */
+  /** Null once the cost of a call is unknown. */
   cost: number | null
 
   /**
-   * @throws TypeError for an unknown budget, one that is not positive, a number of tool calls that is not whole, or a cost
+   * @throws TypeError for an unknown budget, a budget that is not positive, a fractional number of tool calls, or a cost budget
    * without prices.
    */
   constructor(budget: SolveBudget, pricing: Pricing = {}) {
     refuseUnknown('budget', budget, ['tokens', 'toolCalls', 'wallMs', 'cost'])
     for (const [name, value] of Object.entries(budget)) {
       if (value !== undefined && !(typeof value === 'number' && value > 0)) {
-        throw new TypeError(`budget.${name}: must be a number above 0`)
+        throw new TypeError(`budget.${name}: ${formatValue(value)} is not a number above 0`)
       }
     }
     const { toolCalls = 1 } = budget
     if (Number.isFinite(toolCalls) && !Number.isSafeInteger(toolCalls)) {
-      throw new TypeError('budget.toolCalls: must be a whole number')
+      throw new TypeError(`budget.toolCalls: ${toolCalls} is not a whole number`)
     }
     const hasPrices = Object.keys(pricing).length > 0
     if (budget.cost !== undefined && !hasPrices) {
@@ -52,8 +52,8 @@ export class Spending {
 
   /** Adds an answer and its prompt. @returns the cost of both, or null if it is not known. */
   addAnswer(promptChars: number, answer: ModelAnswer): number | null {
-    const promptTokens = answer.promptTokens ?? tokensIn(promptChars)
-    const completionTokens = answer.completionTokens ?? tokensIn(answer.text.length)
+    const promptTokens = answer.promptTokens ?? estimateTokens(promptChars)
+    const completionTokens = answer.completionTokens ?? estimateTokens(answer.text.length)
     this.promptTokens += promptTokens
     this.completionTokens += completionTokens
     const cachedPromptTokens = answer.cachedPromptTokens ?? 0
@@ -79,19 +79,19 @@ export class Spending {
   }
 }
 
-function tokensIn(chars: number): number {
+function estimateTokens(chars: number): number {
   return Math.ceil(chars / CHARS_PER_TOKEN)
 }
 
 /** The message for a spent budget. */
-export function spentText(name: BudgetName, budget: SolveBudget): string {
+export function describeSpentBudget(name: BudgetName, budget: SolveBudget): string {
   switch (name) {
     case 'tokens':
       return `the budget of ${budget.tokens} tokens is spent`
     case 'tool_calls':
       return `the budget of ${budget.toolCalls} tool calls is spent`
     case 'cost':
-      return `the budget of ${budget.cost} for the cost is spent`
+      return `the cost budget of ${budget.cost} is spent`
     case 'wall_ms':
       return `the budget of ${budget.wallMs} ms is spent`
   }

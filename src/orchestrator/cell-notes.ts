@@ -1,11 +1,11 @@
 import type { CellEnd, ExecutionResult } from '../executor/index.ts'
 import { truncateMiddle } from '../support/index.ts'
 
-/** Maximum characters of the output of a cell that the next steps are shown. */
+/** Maximum characters of the output of a cell in the prompts of later steps. */
 const MAX_OUTPUT = 4000
 const OUTPUT_LABEL = 'output'
 
-/** The output of a step that ran as a cell, as an item for later steps: what was printed, and the value of the last expression. */
+/** The output of a step that ran as a cell, as an item for later steps: printed text, and the value of the last expression. */
 export function listShown(
   { stdout, displays }: ExecutionResult,
   { value }: CellEnd,
@@ -16,16 +16,19 @@ export function listShown(
   return text === '' ? [] : [{ label: OUTPUT_LABEL, data: truncateMiddle(text, MAX_OUTPUT) }]
 }
 
-/** Tells a model which variables it finds after a cell that failed. */
-export function variablesAfter({ state, missing, ended }: CellEnd, warnings: ExecutionResult['warnings'] = []): string {
+/** Tells a model which variables exist after a cell that failed. */
+export function describeVariables(
+  { state, missing, ended }: CellEnd,
+  warnings: ExecutionResult['warnings'] = [],
+): string {
   if (state === 'kept') return 'Variables are as the script left them.'
   if (state === 'lost') {
     const keepsFiles = warnings.every(({ code }) => code !== 'files_not_kept')
     const files = keepsFiles ? 'Files stay.' : 'Files are as they were before the script.'
-    return `All variables of the session are lost: there was no checkpoint. ${files} Make again what you need.`
+    return `All variables of the session are lost: there was no checkpoint. ${files} Create again what you need.`
   }
   const facts = ['Variables are as they were before the script. What it wrote to files stays.']
   if (ended.length > 0) facts.push(`These processes were ended: ${ended.join(', ')}.`)
-  if (missing.length > 0) facts.push(`This could not be brought back: ${missing.join('; ')}.`)
+  if (missing.length > 0) facts.push(`This could not be restored: ${missing.join('; ')}.`)
   return facts.join(' ')
 }

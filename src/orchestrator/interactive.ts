@@ -6,7 +6,7 @@ import type { Loan, ScriptHost } from './job.ts'
 import type { Answer } from './plan.ts'
 import type { Borrowed, ScriptRuns } from './script-runs.ts'
 
-/** The label of the value that a step hands to the next one; items with it are not collected. */
+/** The label of the value that a step passes to the next one; items with this label are not collected. */
 const STATE_LABEL = 'state'
 
 /**
@@ -128,7 +128,7 @@ class Steps {
     })
   }
 
-  /** Keeps what a script emitted, in place of items of the same label that a failed script of this step emitted. */
+  /** Keeps the items that a script emitted. They replace items of the same label that a failed script of this step emitted. */
   #keep(emitted: ExecutionResult['intermediates'], step: number, hasFailed: boolean): void {
     const labels = new Set(emitted.map(({ label }) => label))
     this.#collected = this.#collected.filter((item) => item.step !== step || !labels.has(item.label))
@@ -163,8 +163,8 @@ class Steps {
 }
 
 /**
- * The one sandbox of a task. It is replaced only when it is lost, or when a script names other packages. A workspace keeps
- * files by itself, and lends its sandbox for each script.
+ * The only sandbox of a task. It is replaced if it is lost, or if a script names other packages. A workspace keeps its files itself,
+ * and lends its sandbox for each script.
  */
 class HeldLease {
   readonly #scripts: ScriptRuns
@@ -186,7 +186,7 @@ class HeldLease {
         this.#lost = true
       })
     }
-    // A loan with secrets keeps others out of a workspace whose activities are not apart: it ends before the model thinks.
+    // A loan with secrets blocks a workspace whose activities are not isolated, so it ends before the model is asked.
     return { lease: this.#held, giveBack: () => (host.keepsFiles === true ? this.release() : undefined) }
   }
 

@@ -19,10 +19,10 @@ import type { Approver, ToolLimits, ToolSet } from '../tools/index.ts'
 import type { StandardSchema } from '../typed-result.ts'
 import type { SolveBudget } from './budget.ts'
 
-/** A sandbox that a script may use until it is given back. */
+/** A sandbox that a script may use until it is released. */
 export interface Loan {
   readonly sandbox: Sandbox
-  /** The id that its run must have, if it must have a certain one. */
+  /** The id that its run must have, if any. */
   readonly executionId?: string
   /** Present if its run is a cell of a session. */
   readonly cell?: CellTurn
@@ -37,18 +37,18 @@ export interface ScriptHost {
   readonly sandboxName: string
   /** True if files stay from script to script: in a workspace, which lends its sandbox for one script at a time. */
   readonly keepsFiles?: boolean
-  /** The variables that scripts find, where they stay from script to script. */
+  /** Returns the variables that scripts find. Absent if variables do not stay from script to script. */
   variables?(): Promise<readonly SessionVariable[]>
   /** The size of the disk of its sandboxes in bytes, if it is known. */
   readonly diskBytes?: number
   /** Lends a sandbox. @throws SandglassError if there is none. */
   checkout(signal: AbortSignal): Promise<Loan>
-  /** Asks about calls of a run that need approval; without it, they are denied. */
+  /** Returns the approver of a run. Without it, calls that need approval are denied. */
   approverOf?(run: ApprovedRun): Approver
   /** Checks a script without a lease. @throws SandglassError if the machinery fails. */
   check(script: string, given: AnswerCheckRequest): Promise<AnswerCheck>
   /**
-   * The host for a script that names packages itself, or why it cannot have them. Without it, scripts name none.
+   * Returns the host for a script that names packages itself, or the violation if it cannot have them. Absent if scripts cannot name any.
    * @throws SandglassError if the machinery fails.
    */
   forScript?(script: string, signal: AbortSignal): Promise<ScriptHost | Violation>
@@ -59,7 +59,7 @@ export interface ScriptHost {
     run: { readonly script: string; readonly imported: readonly string[] },
     result: Pick<ExecutionResult, 'errorKind'>,
   ): void
-  /** A sentence that helps after an error about packages. */
+  /** Returns a sentence that helps after an error about packages. */
   explain?(error: string, script: string): string | undefined
 }
 
@@ -103,7 +103,7 @@ export interface Job<T = unknown> {
   readonly budget: SolveBudget
   readonly pricing: Pricing
   readonly inputs: Readonly<Record<string, unknown>>
-  /** The same files, checked; nothing of them was read. */
+  /** The same files as `files`, checked; their content was not read. */
   readonly stagedFiles: readonly StagedFile[]
   /** The files of every script. */
   readonly files: NonNullable<RunRequest['files']> | undefined
@@ -114,13 +114,13 @@ export interface Job<T = unknown> {
   /** Further values that are redacted everywhere; no script gets them. */
   readonly hide: Readonly<Record<string, string>>
   readonly output: StandardSchema<T> | undefined
-  /** The first value of `state`, if steps pass one on. */
+  /** The first value of `state`, if steps pass a state on. */
   readonly state: { readonly initial: unknown } | undefined
   readonly journal: JournalStore
   readonly keepPrompts: boolean
   readonly traceId: string | null
   readonly signal: AbortSignal | undefined
   readonly onEvent: ((event: JournalEvent) => void) | undefined
-  /** Called for each file that a script left, when it has come. */
+  /** Called for each file that a script left, when it has arrived. */
   readonly onFile?: (file: { readonly path: string; readonly size: number }) => void
 }

@@ -20,7 +20,7 @@ import { checkToolLimits, jsonSchemaOf, type ToolSet } from '../tools/index.ts'
 import type { StandardSchema } from '../typed-result.ts'
 import { Spending } from './budget.ts'
 import type { Job, ScriptHost } from './job.ts'
-import { type TaskOptions, wholeNumber } from './options.ts'
+import { checkWholeNumber, type TaskOptions } from './options.ts'
 
 const MAX_RETRIES = 3
 const MAX_STEPS = 10
@@ -60,7 +60,7 @@ export interface JobBase {
   readonly host: ScriptHost
   readonly llmCall: LLMCaller
   readonly tools: ToolSet | undefined
-  /** The packages that scripts find in addition to the standard library, as far as they are known. */
+  /** The known packages that scripts can import in addition to the standard library. */
   readonly packages?: readonly NamedPackage[] | undefined
   /** True if the caller declared the packages: scripts may import them under any policy. */
   readonly areDeclared?: boolean | undefined
@@ -71,7 +71,7 @@ export interface JobBase {
 }
 
 /**
- * Resolves the options of a task. Every mistake in them is found here, before the model is asked.
+ * Resolves the options of a task and checks all of them before the model is asked.
  * @throws TypeError or SandglassError `invalid_request`, naming the option.
  */
 export function makeJob<T>(task: string, base: JobBase, options: TaskOptions<T>): Job<T> {
@@ -94,7 +94,7 @@ export function makeJob<T>(task: string, base: JobBase, options: TaskOptions<T>)
     generator: new ScriptGenerator({
       tools,
       ...definedOf(options, ['prompts', 'instructions', 'maxToolChars', 'maxHistoryChars', 'preamble', 'postamble']),
-      // Prompts cut them, and a piece of a secret cannot be found.
+      // Redacted here, because prompts truncate the inputs, and redaction does not find a truncated secret.
       inputs: new Redactor(hide, secrets).value(inputs) as typeof inputs,
       files: Object.keys(options.files ?? base.workspaceFiles ?? {}),
       collect,
@@ -106,14 +106,14 @@ export function makeJob<T>(task: string, base: JobBase, options: TaskOptions<T>)
       packages: policy === 'strict' && !areDeclared ? allowedOf(packages, allowModules) : packages,
       scriptPackages,
     }),
-    llmTimeoutMs: Math.min(wholeNumber('llmTimeoutMs', options.llmTimeoutMs ?? LLM_TIMEOUT_MS, 1), MAX_TIMER_MS),
+    llmTimeoutMs: Math.min(checkWholeNumber('llmTimeoutMs', options.llmTimeoutMs ?? LLM_TIMEOUT_MS, 1), MAX_TIMER_MS),
     toolLimits: options.toolLimits ?? {},
     policy,
     allowModules,
     limits: options.limits ?? {},
-    maxRetries: wholeNumber('maxRetries', options.maxRetries ?? MAX_RETRIES, 0),
-    maxSteps: wholeNumber('maxSteps', options.maxSteps ?? MAX_STEPS, 1),
-    maxRepetitions: wholeNumber('maxRepetitions', options.maxRepetitions ?? MAX_REPETITIONS, 1),
+    maxRetries: checkWholeNumber('maxRetries', options.maxRetries ?? MAX_RETRIES, 0),
+    maxSteps: checkWholeNumber('maxSteps', options.maxSteps ?? MAX_STEPS, 1),
+    maxRepetitions: checkWholeNumber('maxRepetitions', options.maxRepetitions ?? MAX_REPETITIONS, 1),
     review: options.review,
     budget: options.budget ?? {},
     pricing: options.pricing ?? {},
@@ -148,18 +148,18 @@ function checkTask<T>(task: string, { mode, tools }: JobBase, options: TaskOptio
   if (policy !== undefined && !POLICIES.includes(policy)) {
     throw new TypeError(`policy: no policy ${JSON.stringify(policy)}.${didYouMean(policy, POLICIES)}`)
   }
-  new ScriptExecutor({ mode, ...(limits === undefined ? {} : { limits }) }) // has them checked
+  new ScriptExecutor({ mode, ...(limits === undefined ? {} : { limits }) }) // checks the limits
   checkToolLimits(toolLimits ?? {})
   checkReviewer(options.review)
-  wholeNumber('maxHistoryChars', options.maxHistoryChars ?? 0, 0)
+  checkWholeNumber('maxHistoryChars', options.maxHistoryChars ?? 0, 0)
   new Spending(budget, checkPricing(pricing))
   if (mode !== ExecutionMode.INTERACTIVE) return
   for (const name of ['collected', ...('state' in options ? ['state'] : [])]) {
     if (inputs !== undefined && Object.hasOwn(inputs, name)) {
-      throw new TypeError(`inputs.${name}: scripts of a step have another variable of this name; give it another`)
+      throw new TypeError(`inputs.${name}: scripts of a step already have a variable of this name; rename the input`)
     }
     if (tools?.tools.has(name) === true || tools?.pythonTools.has(name) === true) {
-      throw new TypeError(`tools: ${name} is a variable of every step; give the tool another name`)
+      throw new TypeError(`tools: ${name} is a variable of every step; rename the tool`)
     }
   }
 }

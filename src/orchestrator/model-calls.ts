@@ -9,7 +9,7 @@ const MAX_ANSWER = 2000
 /** Maximum characters of the error of a model. */
 const MAX_ERROR = 4000
 
-/** An answer with its cost; null if that is not known. */
+/** An answer with its cost; null if the cost is unknown. */
 export type PricedAnswer = ModelAnswer & { readonly cost: number | null }
 
 /** The calls of the model in one task: asks, counts tokens, and records prompts and answers. */

@@ -15,21 +15,21 @@ export interface SolveDefaults {
   /** Steps in INTERACTIVE mode. Default 10. */
   readonly maxSteps?: number | undefined
   /**
-   * INTERACTIVE mode: steps or attempts in a row that repeat an earlier one before the task is down to a final step, which
-   * has no tools and only answers. The model is warned after each. Default 2.
+   * INTERACTIVE mode: number of consecutive steps or attempts that repeat an earlier one after which only a final step follows, which
+   * has no tools and must answer. The model is warned after each repetition. Default 2.
    */
   readonly maxRepetitions?: number | undefined
   /** The policy of the check before a script runs. Default `strict`. */
   readonly policy?: Policy | undefined
   /** Modules that scripts may import in addition to those of `strict`. */
   readonly allowModules?: readonly string[] | undefined
-  /** Timeout and output of each script. */
+  /** Timeout and output limit of each script. */
   readonly limits?: ResourceLimits | undefined
-  /** Calls of one script, and how many at a time. */
+  /** Maximum number of tool calls of one script, and of concurrent calls. */
   readonly toolLimits?: ToolLimits | undefined
   /**
-   * Decides about each script that passed the check; nothing of a script runs that it does not accept. A refusal is feedback
-   * for the next attempt. The time that it takes counts for `budget.wallMs` only. Default: no review.
+   * Decides about each script that passed the check; a script that it does not accept does not run. A refusal is feedback
+   * for the next attempt. The time of the review counts towards `budget.wallMs` only. Default: no review.
    */
   readonly review?: Reviewer | undefined
   /** The limits on the cost of a task. Default: none. */
@@ -68,13 +68,13 @@ export interface TaskOptions<T = unknown> extends SolveDefaults {
   readonly inputs?: Readonly<Record<string, unknown>> | undefined
   /** Files that every script finds, by path; the prompt lists them. */
   readonly files?: RunRequest['files'] | undefined
-  /** Globs of the files that the scripts are to leave: `files` of the result. The prompt names them. */
+  /** Globs of the files to collect from the scripts into `files` of the result. The prompt names the globs. */
   readonly collect?: readonly string[] | undefined
-  /** Limits of what comes back from each script; the rest is left out. */
+  /** Limits of the files that are collected from each script; files beyond them are left out. */
   readonly collectLimits?: CollectLimits | undefined
   /**
-   * INTERACTIVE mode: steps pass a JSON value on by `emit_intermediate("state", value)`, and have it as the global
-   * `state`; this is the first.
+   * INTERACTIVE mode: steps pass a JSON value on by `emit_intermediate("state", value)`, and find it in the global
+   * `state`; this option is the first value.
    */
   readonly state?: unknown
   /** A trace id for logs and the record. Default: that of `withTrace`. */
@@ -124,8 +124,8 @@ export const TASK_NAMES: readonly (keyof TaskOptions)[] = [
   'onEvent',
 ]
 
-/** @throws TypeError naming the option if it is not a whole number of at least `min`. */
-export function wholeNumber(name: string, value: unknown, min: number): number {
+/** Returns the value of an option. @throws TypeError naming the option if it is not a whole number of at least `min`. */
+export function checkWholeNumber(name: string, value: unknown, min: number): number {
   if (typeof value === 'number' && Number.isSafeInteger(value) && value >= min) return value
   throw new TypeError(`${name}: ${String(value)} is not a whole number of at least ${min}`)
 }

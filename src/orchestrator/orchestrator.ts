@@ -27,13 +27,13 @@ export interface ToolOrchestratorOptions extends SolveDefaults {
 
 /**
  * Lets a model solve tasks by writing Python that calls tools.
- * Every outcome of a task is a value of type {@link ToolExecutionResult}; only wrong options throw.
+ * Every outcome of a task is a value of type {@link ToolExecutionResult}; only invalid options throw.
  */
 export class ToolOrchestrator {
   readonly #options: ToolOrchestratorOptions
   readonly #checkers = new Map<string, Checkers>()
 
-  /** @throws TypeError naming the option that is wrong. */
+  /** @throws TypeError naming the invalid option. */
   constructor(options: ToolOrchestratorOptions) {
     refuseUnknown('ToolOrchestrator', options, [
       ...DEFAULTS_NAMES,
@@ -52,7 +52,7 @@ export class ToolOrchestrator {
   /**
    * PLAN mode: one script for the whole task. The model gets feedback on a failure, at most `maxRetries` times.
    * @param sandboxName names the spec of the pool and the tools of the registry.
-   * @throws TypeError for an option that is wrong.
+   * @throws TypeError for an invalid option.
    */
   async execute<T = unknown>(
     task: string,
@@ -65,7 +65,7 @@ export class ToolOrchestrator {
   /**
    * INTERACTIVE mode: step by step in one sandbox, until a script returns the result.
    * @param options the options of the task, or only its maximum number of steps.
-   * @throws TypeError for an option that is wrong.
+   * @throws TypeError for an invalid option.
    */
   async executeInteractive<T = unknown>(
     task: string,
@@ -77,8 +77,8 @@ export class ToolOrchestrator {
   }
 
   /**
-   * The same as a stream of events. The task starts when the first event is requested; leaving the loop cancels it.
-   * @throws TypeError for an option that is wrong.
+   * Solves a task and yields its events. The task starts when the first event is requested; leaving the loop cancels it.
+   * @throws TypeError for an invalid option.
    */
   stream<T = unknown>(
     task: string,

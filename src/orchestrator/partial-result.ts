@@ -1,4 +1,4 @@
-/** The best data of a task that ends without an answer. */
+/** Keeps the best data of a task for the case that it ends without an answer. */
 export class PartialResult {
   #result: { readonly data: unknown } | undefined
   #collected: unknown = null

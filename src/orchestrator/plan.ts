@@ -21,7 +21,7 @@ export async function solveInOneScript(attempts: Attempts): Promise<Answer> {
     const borrowed = await attempts.scripts.checkout(host)
     const giveBack = (): Promise<void> | undefined => {
       const released = borrowed.release()
-      // Nobody waits for the wipe of a pooled sandbox; a workspace is free for others before the model is asked again.
+      // A pooled sandbox is wiped in the background. A workspace is released before the model is asked again, so that others can use it.
       return host.keepsFiles === true ? released : undefined
     }
     return { lease: borrowed, giveBack }

@@ -3,7 +3,7 @@ import { publish } from '../telemetry/index.ts'
 
 /**
  * Publishes the events that belong in logs: no scripts, prompts, results or output.
- * `error` can contain data, as the exception of a script does; it is redacted.
+ * `error` can contain data, such as the message of an exception; it is redacted.
  */
 export function publishEvent(event: JournalEvent, traceId: string | null): void {
   const base = { trace_id: traceId, run_id: event.run_id }

@@ -7,7 +7,7 @@ export type ToolExecutionResult<T = unknown> = TaskFacts & (WithAnswer<T> | With
 
 interface WithAnswer<T> {
   readonly success: true
-  /** The data of the script, or the value that `output` makes of it. */
+  /** The data of the script, or the value that `output` returned for it. */
   readonly finalData: T
   readonly error: null
 }
@@ -24,8 +24,8 @@ interface TaskFacts {
   readonly partial: unknown
   readonly record: RunRecord
   /**
-   * The files that `collect` asked for: in PLAN mode those of the last script, in INTERACTIVE mode the newest of each path
-   * of all steps, at most 100 files and 64 MiB. In a workspace, those that were there after the last script.
+   * The files that `collect` matched: in PLAN mode those of the last script, in INTERACTIVE mode the newest of each path
+   * of all steps, at most 100 files and 64 MiB. In a workspace, those that existed after the last script.
    */
   readonly files: readonly CollectedFile[]
   /**
@@ -37,7 +37,7 @@ interface TaskFacts {
   toAgentContext(options?: { readonly maxChars?: number }): string
 }
 
-/** The result with a given record. `answer` is absent if the task has none. */
+/** Creates the result from a record. `answer` is undefined if the task has none. */
 export function resultOf<T>(
   record: RunRecord,
   answer: { readonly data: T } | undefined,

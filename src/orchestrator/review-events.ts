@@ -7,7 +7,7 @@ import { roundMs } from './active-task.ts'
 const MAX_PLAN = 2000
 
 /** A proposal as the journal records it. */
-export function proposalEvent(
+export function makeProposalEvent(
   place: Place,
   proposal: Proposal,
   redactor: Redactor,
@@ -30,7 +30,7 @@ export function proposalEvent(
 }
 
 /** A decision as the journal records it. */
-export function decisionEvent(
+export function makeDecisionEvent(
   place: Place,
   { id, script }: Proposal,
   decision: Decision,

@@ -20,7 +20,7 @@ const MAX_DISPLAYS = 4 * 1024 * 1024
 /** A call that waits for a person, as the journal records it. */
 type AskedCall = Pick<Extract<JournalBody, { type: 'approval_requested' }>, 'approval_id' | 'name' | 'effect' | 'args'>
 
-/** Records in the journal what one script does while it runs. */
+/** Records the events of one running script in the journal. */
 export class ScriptNotes {
   readonly #journal: Journal
   readonly #place: Place
@@ -28,7 +28,7 @@ export class ScriptNotes {
   readonly #keys: CallKeys = new CallKeys()
   #unlisted = 0
   #displayChars = 0
-  /** Calls beyond those that are listed, while a person is asked about them. */
+  /** Calls beyond the listed ones that wait for approval. */
   readonly #askedUnlisted = new Map<string, AskedCall>()
 
   constructor(journal: Journal, place: Place, redactor: Redactor) {
@@ -75,7 +75,7 @@ export class ScriptNotes {
       }
       case 'approval_decided': {
         const { approvalId: approval_id, name, approved, reason, by, args, waitedMs: waited_ms } = event
-        if (approved) this.#list(event.callId)
+        if (approved) this.#recordApproved(event.callId)
         this.#askedUnlisted.delete(event.callId)
         const key = this.#keys.keyOf(event.callId)
         if (key === undefined) return
@@ -122,8 +122,8 @@ export class ScriptNotes {
     this.#journal.write({ type: 'display', ...this.#place, data, left_out })
   }
 
-  /** Records a call beyond the limit that a person approved: a script cannot hide it behind others. */
-  #list(callId: string): void {
+  /** Records an approved call beyond the limit, so that a script cannot hide it behind other calls. */
+  #recordApproved(callId: string): void {
     const asked = this.#askedUnlisted.get(callId)
     if (asked === undefined) return
     this.#unlisted -= 1
@@ -133,14 +133,14 @@ export class ScriptNotes {
     this.#journal.write({ type: 'approval_requested', ...this.#place, key, ...asked })
   }
 
-  /** The head of an answer, as a text of its own: a slice would keep the whole answer in memory. */
+  /** The head of an answer as a copy, because a slice would keep the whole answer in memory. */
   #headOf(resultJson: string): string {
     const head = Buffer.from(resultJson.slice(0, MAX_RESULT), 'utf16le').toString('utf16le')
     // The cut may split a secret: `head` removes the partial one.
     return this.#redactor.head(head, MAX_RESULT)
   }
 
-  /** Records the result. @param cell of a script that ran in a session. */
+  /** Records the result. @param cell present for a script that ran in a session. */
   end(result: ExecutionResult, cell?: { readonly number: number; readonly state: CellEnd['state'] }): void {
     const { status, error, traceback, stdout, stderr, ending } = result
     const { id, engine, level, python, use, limitsEnforced, network } = result.sandbox

@@ -31,7 +31,7 @@ export interface ScriptCheck {
   readonly script: string | null
   readonly violations: ExecutionResult['violations']
   readonly ms: number
-  /** For the reviewer; undefined if the task has none. */
+  /** The findings for the reviewer; undefined if the task has no reviewer. */
   readonly findings: Findings | undefined
 }
 
@@ -61,19 +61,19 @@ export class ScriptRuns {
   }
 
   /**
-   * The host with the packages that the script of an answer names, or why it cannot have them.
-   * @throws EndTask when the machinery fails.
+   * Returns the host with the packages that the script of an answer names, or the violation if it cannot have them.
+   * @throws EndTask when packages or sandboxes fail.
    */
   async findHost({ script, whole }: FoundScript): Promise<ScriptHost | Violation> {
     const { job, signal } = this.#task
     const { host } = job
     if (host.forScript === undefined) return host
-    return this.#task.useMachinery(async () => (await host.forScript?.(script ?? whole ?? '', signal)) ?? host)
+    return this.#task.runInfrastructure(async () => (await host.forScript?.(script ?? whole ?? '', signal)) ?? host)
   }
 
   /**
-   * Checks the script of an answer without running it, and decides which text the script is.
-   * @throws EndTask when the machinery fails.
+   * Checks the script of an answer without running it, and decides which text is the script.
+   * @throws EndTask when the checker fails.
    */
   async check(
     { script, whole }: FoundScript,
@@ -102,7 +102,7 @@ export class ScriptRuns {
       ...(whole === undefined ? {} : { whole }),
     }
     const { script: text, ...wrapper } = generator.assemble(script ?? '')
-    const checked = await this.#task.useMachinery(() => host.check(text, { ...wrapper, ...asked }))
+    const checked = await this.#task.runInfrastructure(() => host.check(text, { ...wrapper, ...asked }))
     const { isWhole } = checked
     const violations = checked.violations.map((violation) => explainWithheld(violation, withheld))
     const ms = roundMs(performance.now() - started)
@@ -122,10 +122,10 @@ export class ScriptRuns {
   /** Borrows a sandbox. @throws EndTask when there is none. */
   async checkout(host: ScriptHost): Promise<Loan> {
     const { signal } = this.#task
-    return this.#task.useMachinery(() => host.checkout(signal))
+    return this.#task.runInfrastructure(() => host.checkout(signal))
   }
 
-  /** Runs a script in a borrowed sandbox and records what it does. @throws EndTask when the machinery fails. */
+  /** Runs a script in a borrowed sandbox and records its events. @throws EndTask when the sandbox fails. */
   async run(place: Place, script: string, loan: Loan, surroundings: ScriptSurroundings): Promise<ExecutionResult> {
     const { job, journal, redactor, signal, spending } = this.#task
     const { sandbox } = loan
@@ -145,7 +145,7 @@ export class ScriptRuns {
     }
     const executor = new ScriptExecutor({ limits: job.limits, mode, onEvent, onImports })
     const callsLeft = spending.toolCallsLeft
-    const result = await this.#task.useMachinery(async () =>
+    const result = await this.#task.runInfrastructure(async () =>
       executor.run({
         ...job.generator.assemble(script),
         ...definedOf(loan, ['executionId']),
@@ -206,7 +206,7 @@ export class ScriptRuns {
     return runOnce()
   }
 
-  /** A cell that did not begin changed nothing. */
+  /** The state after the cell: `kept` if the cell did not begin. */
   #stateOfCell(): CellEnd['state'] {
     return this.cell?.state ?? 'kept'
   }
@@ -216,23 +216,23 @@ export class ScriptRuns {
   }
 }
 
-/** True if a call of a `write` tool began, whatever became of it, or if there were more calls than are listed. */
+/** True if a call of a `write` tool began, whatever its outcome, or if there were more calls than are listed. */
 function mayHaveWritten({ toolCalls }: ExecutionResult): boolean {
   return toolCalls.length >= MAX_LISTED_CALLS || toolCalls.some((call) => call.effect === 'write' && wasCalled(call))
 }
 
-/** The checker knows no tool that is withheld: it would suggest another name. */
+/** Replaces the hint for a withheld tool: the checker does not know it and would suggest another name. */
 function explainWithheld(violation: Violation, withheld: ToolSet | undefined): Violation {
   const name = violation.code === 'unknown_name' ? /^'(\w+)' is not defined$/.exec(violation.message)?.[1] : undefined
-  return isAmong(withheld, name) ? { ...violation, hint: noToolsText(name) } : violation
+  return isToolIn(withheld, name) ? { ...violation, hint: describeWithheldTool(name) } : violation
 }
 
-/** True for the name of a tool. */
-export function isAmong(tools: ToolSet | undefined, name: string | undefined): name is string {
+/** True for the name of a tool in the set. */
+export function isToolIn(tools: ToolSet | undefined, name: string | undefined): name is string {
   return name !== undefined && (tools?.tools.has(name) === true || tools?.pythonTools.has(name) === true)
 }
 
 /** The explanation of a tool that a script cannot call. */
-export function noToolsText(name: string): string {
-  return `There are no tools in the final step: ${name} cannot be called. Take the data from the variable collected.`
+export function describeWithheldTool(name: string): string {
+  return `There are no tools in the final step: ${name} cannot be called. Use the data in the variable collected.`
 }

@@ -14,7 +14,7 @@ import { resultOf, type ToolExecutionResult } from './result.ts'
 import { ActiveTask } from './active-task.ts'
 
 /**
- * Solves a job. Whatever the model, the scripts and the sandboxes do is a value.
+ * Solves a job. Every outcome of the model, the scripts and the sandboxes is returned.
  * @throws SandglassError `invalid_request` for files of the host that cannot be read; else only for a defect of Sandglass.
  */
 export async function solve<T>(job: Job<T>): Promise<ToolExecutionResult<T>> {
@@ -26,7 +26,7 @@ export async function solve<T>(job: Job<T>): Promise<ToolExecutionResult<T>> {
   let end: End
   try {
     const { data } = await (job.mode === ExecutionMode.PLAN ? solveInOneScript : solveInSteps)(attempts)
-    // An answer counts only if the journal stored how it came about.
+    // An answer counts only if the journal stored all events before it.
     await task.assertStored()
     end = { status: 'completed', error: null, data }
   } catch (thrown) {
@@ -57,7 +57,7 @@ interface End {
   readonly error: string | null
   /** Null if there is no answer. */
   readonly data: unknown
-  /** An error that no task should end with: it is recorded, and thrown. */
+  /** An unexpected error: it is recorded, and thrown. */
   readonly defect?: Error
 }
 
@@ -100,7 +100,7 @@ function recordStart({ job, journal }: ActiveTask): void {
   })
 }
 
-/** A value that `output` returned, as JSON, or as text if JSON has no form for it. */
+/** Converts a value that `output` returned to JSON, or to text if JSON cannot represent it. */
 function toJson(data: unknown): unknown {
   try {
     return JSON.parse(JSON.stringify(data) ?? 'null')

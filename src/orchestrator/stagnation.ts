@@ -17,8 +17,8 @@ export class Recurrence {
 }
 
 /**
- * Detects repetition in one task. Failures in a row are compared with each other, successful steps with each other: a
- * mistake that returns after a success is a new one.
+ * Detects repetition in one task. Consecutive failures are compared with each other, successful steps with each other: an
+ * error that returns after a success counts as new.
  */
 export class Stagnation {
   #failedScripts = new Recurrence()
@@ -37,7 +37,7 @@ export class Stagnation {
     return ofScript ?? ofError
   }
 
-  /** Adds a step that succeeded. One in a session may emit nothing, and leave variables. */
+  /** Adds a step that succeeded. A step in a session may emit nothing and only set variables. */
   addStep(script: string, emitted: readonly { readonly label: string; readonly data: unknown }[]): Repetition | null {
     this.#failedScripts = new Recurrence()
     this.#errors = new Recurrence()

@@ -3,10 +3,10 @@ import type { Job } from './job.ts'
 import type { ToolExecutionResult } from './result.ts'
 import { solve } from './solve.ts'
 
-/** The events of a task: those of its journal as they are stored, the files of `collect` as they come, then its result. */
+/** The events of a task: those of its journal as they are stored, the files of `collect` as they arrive, then its result. */
 export type SolveEvent<T = unknown> =
   | { readonly type: 'event'; readonly event: JournalEvent }
-  /** A file that a script left has come. Its content is in the result, unless a later script replaces it. */
+  /** A file that a script left has arrived. Its content is in the result, unless a later script replaces it. */
   | { readonly type: 'file'; readonly path: string; readonly size: number }
   | { readonly type: 'result'; readonly result: ToolExecutionResult<T> }
 
@@ -32,7 +32,7 @@ export async function* streamSolve<T>(job: Job<T>): AsyncGenerator<SolveEvent<T>
     isOver = true
     news.resolve()
   })
-  // It is awaited below; until then a failure must not count as unhandled.
+  // `running` is awaited below; until then a failure must not count as unhandled.
   running.catch(() => undefined)
   try {
     while (!isOver || waiting.length > 0) {

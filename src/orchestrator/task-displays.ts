@@ -3,16 +3,16 @@ import type { Display } from '../executor/index.ts'
 const MAX_DISPLAYS = 100
 const MAX_CHARS = 16 * 1024 * 1024
 
-/** The values that the scripts of a task showed, within the limits of one run. Older ones make room. */
+/** The values that the scripts of a task showed, within the limits of one run. The oldest are dropped first. */
 export class TaskDisplays {
   all: readonly Display[] = []
 
-  /** Keeps those of one script, in place of all earlier ones. */
+  /** Replaces all displays with those of one script. */
   replace(displays: readonly Display[]): void {
     this.all = displays
   }
 
-  /** Keeps them behind those of earlier scripts. */
+  /** Appends the displays of a script. */
   add(displays: readonly Display[]): void {
     const kept: Display[] = []
     let chars = 0

@@ -1,6 +1,6 @@
 import { checkCollectLimits, type CollectedFile, type CollectLimits } from '../executor/index.ts'
 
-/** The files that the scripts of a task left, the newest of each path, within the limits of one run. Older files make room. */
+/** The files that the scripts of a task left, the newest of each path, within the limits of one run. The oldest are dropped first. */
 export class TaskFiles {
   #files = new Map<string, CollectedFile>()
   readonly #maxFiles: number
@@ -16,16 +16,16 @@ export class TaskFiles {
     return [...this.#files.values()]
   }
 
-  /** Keeps those of one script, in place of all earlier ones. */
+  /** Replaces all files with those of one script. */
   replace(files: readonly CollectedFile[]): void {
     this.#files = new Map()
     this.add(files)
   }
 
-  /** Keeps them with those of earlier scripts. */
+  /** Adds the files of a script to those of earlier scripts. */
   add(files: readonly CollectedFile[]): void {
     for (const file of files) {
-      // The newest is last.
+      // Deleted first, so that the newest file is last.
       this.#files.delete(file.path)
       this.#files.set(file.path, file)
     }

@@ -33,7 +33,7 @@ export const WARNING_CODES = {
   session_rolled_back:
     'the process of the session ended between two cells; the session went back to the state after the earlier one, or to an older state that the message describes',
   cpu_limit_lost: 'the CPU limit, lifted to end a run in time, could not be restored; the sandbox was ended',
-  destroy_failed: 'a sandbox that had to be ended was not gone after 2 s',
+  destroy_failed: 'a sandbox that had to be destroyed still existed after 2 s',
   harness_warning: 'the harness sent a warning with a code that this version does not know; the message holds both',
 } as const
 

@@ -1,13 +1,12 @@
-/** A part of a secret as long as this counts as the secret: exceptions quote the first 200 characters of a value. */
+/** A part of a secret of this length counts as the secret, because exceptions quote the first 200 characters of a value. */
 const MIN_PARTIAL_LENGTH = 64
 const ASCII = 128
-/** States whose steps are in a table; the table takes half a KiB for each. */
+/** Number of states whose transitions are in a table, which takes half a KiB for each. */
 const TABLE_ROWS = 128
 
 /**
  * Finds many patterns in one pass over the units of a text (Aho and Corasick). A state stands for the longest suffix of
- * the input that is a prefix of a pattern; 0 stands for none. Takes time in proportion to the text, whatever the text and the
- * patterns hold.
+ * the input that is a prefix of a pattern; 0 stands for none. The time is linear in the length of the text, for any patterns.
  */
 export class Automaton {
   readonly #units: number[] = [0]
@@ -17,7 +16,7 @@ export class Automaton {
   readonly #owners: number[] = [-1]
   readonly #first: Map<number, number> = new Map()
   #fallbacks: Int32Array = new Int32Array(1)
-  /** The next state, for the states of the least depth and for ASCII. Texts are nearly always in these. */
+  /** The next state for the shallowest states and ASCII, which cover nearly all text. */
   #steps: Int32Array = new Int32Array(ASCII)
   /** The row of each state in these steps; -1 for none. */
   #rows: Int32Array = new Int32Array(1)
@@ -25,7 +24,7 @@ export class Automaton {
   #found: Int32Array = new Int32Array(1)
   #foundOwners: Int32Array = new Int32Array(1)
 
-  /** Adds a pattern. The first owner of a pattern keeps it. */
+  /** Adds a pattern. If several owners add the same pattern, the first one keeps it. */
   add(units: readonly number[], owner: number): void {
     let state = 0
     for (const unit of units) {
@@ -41,7 +40,7 @@ export class Automaton {
     this.#fallbacks = new Int32Array(count)
     this.#found = new Int32Array(count)
     this.#foundOwners = new Int32Array(count).fill(-1)
-    // By depth: a fallback is always shallower.
+    // In order of depth, because a fallback is always shallower.
     const order = [0]
     for (let index = 0; index < order.length; index += 1) {
       const state = order[index] ?? 0
@@ -66,7 +65,7 @@ export class Automaton {
     return this.#child(state, unit) !== 0
   }
 
-  /** The units that a state stands for. */
+  /** The number of units that a state stands for. */
   depth(state: number): number {
     return this.#depths[state] ?? 0
   }

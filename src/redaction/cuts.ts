@@ -8,7 +8,7 @@ export interface Cuts {
   readonly end?: boolean
 }
 
-/** The text that the harness puts between the head and the tail of a text that is too long. */
+/** The text between the head and the tail of a text that the harness truncated. */
 const GAP = /\n\.\.\. \d+ characters left out \.\.\.\n/g
 const GAP_PART = ' characters left out ...\n'
 
@@ -36,9 +36,9 @@ const REST_OF_ESCAPE = /^[#\da-z]{0,9};?/i
 const MIN_BEHIND_REST = 6
 
 /**
- * The longest start of a text that is an end of a secret, where the start of the text was cut. A piece of fewer than 4
- * units is not hidden, because ordinary texts begin with such pieces. The text is read once, backwards: gaps can be forged,
- * and 1 MiB holds 20,000.
+ * Finds the longest start of a text that is an end of a secret, for a text whose start was cut. A piece of fewer than 4
+ * units is not redacted, because ordinary texts begin with such pieces. The text is read only once, backwards, because a script can
+ * forge gaps: 1 MiB holds 20,000.
  */
 export function findEndOfSecret(text: string, { backwards, longest }: Patterns): Span | undefined {
   const rest = REST_OF_ESCAPE.exec(text)?.[0].length ?? 0
@@ -47,9 +47,9 @@ export function findEndOfSecret(text: string, { backwards, longest }: Patterns):
   let state = 0
   for (let at = units.length - 1; at >= 0; at -= 1) {
     state = backwards.step(state, units.charCodeAt(at))
-    // Each character of the rest is a unit of its own.
+    // Each character of the rest is a separate unit.
     if (at > rest) continue
-    // Never a whole form of a secret: the scanner finds those.
+    // Only incomplete forms: the scanner finds complete ones.
     const piece = backwards.open(state)
     const length = backwards.depth(piece)
     if (length < (at === 0 ? MIN_LENGTH : MIN_BEHIND_REST)) continue

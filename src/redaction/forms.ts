@@ -1,6 +1,6 @@
 import { settledUnitsOf, unitsOf } from './unit-reader.ts'
 
-/** Minimum units of a form that counts only after a backslash or a `%`: shorter ones occur in ordinary words. */
+/** Minimum units of a form that occurs only after a backslash or a `%`: shorter forms occur in ordinary words. */
 const MIN_BEHIND = 8
 /** Encoded forms of longer values are not searched for: a form takes memory for each of its characters. */
 const MAX_ENCODED = 16 * 1024
@@ -9,7 +9,7 @@ const MIN_LINE = 8
 
 /**
  * The forms of a value, as units (see {@link UnitReader}): the value itself first, then its lines, its bytes, hexadecimal, and
- * base64 as a part of longer data. Each form once.
+ * base64 as a part of longer data. Without duplicates.
  */
 export function formsOf(value: string): readonly string[] {
   const plain = plainForms(value)
@@ -22,25 +22,25 @@ function plainForms(text: string): string[] {
   return [...new Set(forms)].flatMap(unitsInPlace)
 }
 
-/** The lines of a value of several lines: parsers quote one in their errors, as `SyntaxError` and `configparser.ParsingError` do. */
+/** The lines of a multi-line value: parsers such as `SyntaxError` and `configparser.ParsingError` quote single lines in their errors. */
 function linesOf(value: string): string[] {
   const lines = value.split(/[\r\n]+/)
   return lines.length === 1 ? [] : lines.map((line) => line.trim()).filter((line) => line.length >= MIN_LINE)
 }
 
-/** The bytes of a text, each as a character, as `b'…'` and URLs write text that is not ASCII. */
+/** The bytes of a text, each as a character: `b'…'` and URLs encode text in this way if it is not ASCII. */
 function latinOf(value: string): string {
   return Buffer.from(value).toString('latin1')
 }
 
-/** The text with entities that are not read as such: a URL writes `&amp;` as `%26amp%3B`. */
+/** The text with escaped ampersands, so that entities are not decoded: a URL encodes `&amp;` as `%26amp%3B`. */
 function withoutEntities(text: string): string {
   return text.replaceAll('&', '%26')
 }
 
 /**
- * The units of a text, and those that it has where adjacent text changes its escapes: after a character that makes its beginning
- * an escape (`C:\nabc`), and before text that completes an escape at its end (`…%4` and `1`).
+ * The units of a text, also if adjacent text changes its escapes: after a character that turns its beginning into an escape
+ * (`C:\nabc`), and before text that completes an escape at its end (`…%4` and `1`).
  */
 function unitsInPlace(text: string): string[] {
   const own = unitsOf(text)
@@ -55,7 +55,7 @@ function hexForms(value: string): string[] {
   return [hex, hex.toUpperCase()]
 }
 
-/** Base64 of the value as it is, and as JSON and Python's repr write it within something longer. */
+/** Base64 of the unchanged value, and of its escaped forms in JSON and in Python's repr. */
 function base64Forms(value: string): string[] {
   const json = JSON.stringify(value).slice(1, -1)
   const ascii = json.replaceAll(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
@@ -86,8 +86,8 @@ const SHORT_ESCAPES: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * The part of base64 that does not depend on the bytes around the value: for each of its three places within a group of
- * three bytes, the characters that hold bits of the value alone. Up to 4 bits of its first and of its last byte are in others.
+ * The part of base64 that does not depend on the bytes around the value: for each of the three offsets within a group of
+ * three bytes, the characters that hold only bits of the value. Up to 4 bits of its first and last byte are in other characters.
  */
 function base64Cores(bytes: Buffer): string[] {
   return [0, 1, 2].map((before) => {

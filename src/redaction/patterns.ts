@@ -3,10 +3,10 @@ import { Automaton } from './automaton.ts'
 import { formsOf } from './forms.ts'
 import { unitsOf } from './unit-reader.ts'
 
-/** Shorter values, and pieces, would be found everywhere, and hiding them would hide the output. */
+/** Minimum units of a value or piece that is redacted: shorter ones occur everywhere in ordinary output. */
 export const MIN_LENGTH: number = CAPS.minSecretChars
 
-/** Finds nothing. */
+/** An automaton without patterns. */
 const EMPTY = new Automaton().build()
 
 /** The patterns of all secrets. */
@@ -15,16 +15,16 @@ export interface Patterns {
   readonly names: readonly string[]
   /** Every form of every secret, as units. */
   readonly automaton: Automaton
-  /** The same forms, read backwards; made on first use, since few texts were cut. */
+  /** The same forms in reverse; created on first use, because few texts are cut. */
   readonly backwards: Automaton
   /** Units of the longest form. */
   readonly longest: number
 }
 
-/** Most runs have no secret. */
+/** The patterns of a run without secrets, which is the usual case. */
 const NO_PATTERNS: Patterns = { names: [], automaton: EMPTY, backwards: EMPTY, longest: 0 }
 
-/** Splits secrets into what can be looked for and the names of what cannot. */
+/** Returns the patterns of secrets, and the names of those that are too short to search for. */
 export function patternsOf(secrets: readonly Readonly<Record<string, string>>[]): {
   patterns: Patterns
   tooShort: string[]
@@ -35,7 +35,7 @@ export function patternsOf(secrets: readonly Readonly<Record<string, string>>[])
   const tooShort = new Set<string>()
   const forms: Form[] = []
   for (const [name, given] of entries) {
-    // A script may strip it.
+    // A script may strip the value.
     const value = given.trim()
     if (unitsOf(value).length < MIN_LENGTH) {
       tooShort.add(name)

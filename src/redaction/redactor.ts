@@ -7,15 +7,15 @@ import { Scanner, type Span } from './scanner.ts'
 const SEARCH_BYTES = 64 * 1024
 /** Characters of a long text that are read in one turn of the event loop. */
 const TURN_CHARS = 1024 * 1024
-/** Characters of a text whose secrets are found, and replaced, at a time. */
+/** Characters of a text that are searched and redacted at a time. */
 const PIECE_CHARS = 64 * 1024
-/** Joined at a time: text that grows by `+` keeps an object for each part, which takes many times its size. */
+/** Number of parts that are joined at a time: a string that grows by `+` keeps an object for each part, which takes many times its size. */
 const JOINED_PARTS = 2048
 
 /**
- * Replaces the values of secrets by `[redacted:NAME]`, wherever they would leave a run as text: plain, with any escapes that
+ * Replaces the values of secrets by `[redacted:NAME]` in all text that leaves a run: plain, with any escapes that
  * {@link UnitReader} reads, in hexadecimal, and in base64, also within longer data. Numbers are not searched, and a
- * script that encodes a value in another way leaks it: this guards against accidents, not against malice. Where a text was cut,
+ * script that encodes a value in another way leaks it: this guards against accidents, not against malice. At a cut of a text,
  * a piece of a value counts as the value.
  */
 export class Redactor {
@@ -26,7 +26,7 @@ export class Redactor {
   readonly #patterns: Patterns
   #scanner: Scanner | undefined
 
-  /** @param secrets values by name; a name may have another value in another object, and each is looked for. */
+  /** @param secrets values by name; if objects have different values for a name, all of them are redacted. */
   constructor(...secrets: readonly Readonly<Record<string, string>>[]) {
     const { patterns, tooShort } = patternsOf(secrets)
     this.#patterns = patterns
@@ -35,8 +35,8 @@ export class Redactor {
   }
 
   /**
-   * A text without secrets. Gaps that the harness left in it are found.
-   * @param cuts where else the text may be only a part of a longer one.
+   * Redacts a text. Gaps that the harness left in it count as cuts.
+   * @param cuts further ends at which the text may have been cut.
    */
   text(text: string, cuts: Cuts = {}): string {
     if (text.length < MIN_LENGTH || this.#isIdle) return text
@@ -63,14 +63,14 @@ export class Redactor {
     return scanner.spans.length === 0 ? text : replaceSpans(text, scanner.spans, this.#patterns.names)
   }
 
-  /** A text that was cut at `max` characters: one of that length may be only a head, and end within a secret. */
+  /** Redacts a text that was cut at `max` characters: a text of that length may end within a secret. */
   head(text: string, max: number): string {
     return this.text(text, { end: text.length >= max })
   }
 
   /**
-   * A JSON value without secrets in its strings and keys (keys that become equal are numbered); the same object when there
-   * is nothing to hide in it. Recursion is safe: the decoder has bounded the depth.
+   * Redacts the strings and keys of a JSON value (keys that become equal are numbered); returns the same object if it holds no
+   * secret. Recursion is safe, because the decoder bounds the depth.
    */
   value(value: unknown): unknown {
     if (typeof value === 'string') return this.text(value)
@@ -78,12 +78,12 @@ export class Redactor {
     return Array.isArray(value) ? this.#list(value) : this.#object(value)
   }
 
-  /** Searches one file, which comes in pieces, for the values of secrets. */
+  /** Searches one file, which arrives in pieces, for the values of secrets. */
   search(): SecretSearch {
     return new SecretSearch(this.#patterns)
   }
 
-  /** Redacts one stream of text, which comes in pieces: a secret may be cut anywhere. */
+  /** Redacts one stream of text, which arrives in pieces that may split a secret. */
   stream(): TextRedactor {
     return new TextRedactor(this.#patterns)
   }
@@ -92,7 +92,7 @@ export class Redactor {
     return this.#patterns.names.length === 0
   }
 
-  /** A large text full of secrets would take many times its size for their places, all at once. */
+  /** Redacts a large text in pieces, because the places of many secrets would take many times its size. */
   #inPieces(text: string, isCut: boolean): string {
     const redactor = new TextRedactor(this.#patterns)
     let safe = ''
@@ -102,7 +102,7 @@ export class Redactor {
 
   #findIn(text: string, { from, to, start = false, end = false }: Stretch): readonly Span[] {
     const part = from === 0 && to === text.length ? text : text.slice(from, to)
-    // On first use: a scanner takes some time to make, and most runs have no secret.
+    // Created on first use, because it takes some time and most runs have no secret.
     const scanner = (this.#scanner ??= new Scanner(this.#patterns))
     scanner.reset()
     const read = scanner.scan(part, 0, !end)
@@ -136,7 +136,7 @@ export class Redactor {
   }
 }
 
-/** Numbers keys that redaction made equal to another one, so that no value is lost; keys that it left alone stay. */
+/** Numbers keys that redaction made equal, so that no value is lost; unchanged keys stay. */
 function makeDistinct(keys: readonly string[], redacted: readonly string[]): readonly string[] {
   const taken = new Set(redacted.filter((key, index) => key === keys[index]))
   if (taken.size === keys.length) return keys
@@ -155,14 +155,14 @@ function makeDistinct(keys: readonly string[], redacted: readonly string[]): rea
   })
 }
 
-/** Redacts a text that comes in pieces. The whole result does not depend on the cuts. */
+/** Redacts a text that arrives in pieces. The concatenated result does not depend on how the text is split. */
 export class TextRedactor {
   readonly #names: readonly string[]
   readonly #scanner: Scanner | undefined
-  /** The text that is not passed on yet, and its place in the stream. */
+  /** The text that has not been passed on, and its position in the stream. */
   #held = ''
   #from = 0
-  /** The end of this text that is not read yet. */
+  /** The end of this text that the scanner has not read. */
   #unread = ''
   #read = 0
 
@@ -171,7 +171,7 @@ export class TextRedactor {
     this.#scanner = makeScanner(patterns)
   }
 
-  /** The text that is safe to pass on; a possible beginning of a secret is held back. */
+  /** Adds a piece and returns the text that is safe to pass on; a possible beginning of a secret is held back. */
   push(piece: string): string {
     const scanner = this.#scanner
     if (scanner === undefined) return piece
@@ -183,7 +183,7 @@ export class TextRedactor {
     return this.#release(scanner, cut)
   }
 
-  /** The rest. Where a stream ends it may have been cut, by a limit or a kill. */
+  /** Returns the rest. By default the stream counts as cut, because a limit or a kill may have ended it. */
   flush(isCut: boolean = true): string {
     const scanner = this.#scanner
     if (scanner === undefined || this.#held === '') return ''
@@ -213,12 +213,12 @@ export class TextRedactor {
 }
 
 /**
- * Looks for the values of secrets in bytes that come in pieces. A file of some MiB as a whole would hold up the event loop, and
- * one full of secrets would take memory for each.
+ * Searches bytes for the values of secrets, piece by piece: a file of some MiB at once would block the event loop, and a file full of
+ * secrets would take memory for each of them.
  */
 export class SecretSearch {
   readonly #scanner: Scanner | undefined
-  /** The end of the last piece that is not read yet, and its place in the file. */
+  /** The end of the last piece that the scanner has not read, and its position in the file. */
   #unread = ''
   #read = 0
 
@@ -233,7 +233,7 @@ export class SecretSearch {
     }
   }
 
-  /** True if the file, of which no piece follows, contains a value. */
+  /** Ends the file. Returns true if it contains a value. */
   finish(): boolean {
     this.#scan('', true)
     return this.#found
@@ -252,12 +252,12 @@ export class SecretSearch {
   }
 }
 
-/** A scanner, unless there is nothing to look for. */
+/** Creates a scanner; undefined if there are no secrets. */
 function makeScanner(patterns: Patterns): Scanner | undefined {
   return patterns.names.length === 0 ? undefined : new Scanner(patterns)
 }
 
-/** A span at the start of a text, and the others. */
+/** Joins a span at the start of a text with the other spans that overlap it. */
 function joinFirst(first: Span, others: readonly Span[]): readonly Span[] {
   const apart = others.filter(({ start }) => start >= first.end)
   const joined = others.slice(0, others.length - apart.length)
@@ -266,7 +266,7 @@ function joinFirst(first: Span, others: readonly Span[]): readonly Span[] {
   return [{ owner, length, start: 0, end: Math.max(first.end, joined.at(-1)?.end ?? 0) }, ...apart]
 }
 
-/** A text with markers in place of spans; `from` is its place in what the spans count from. */
+/** Replaces spans by markers; `from` is the position of the text to which the spans are relative. */
 function replaceSpans(text: string, spans: readonly Span[], names: readonly string[], from: number = 0): string {
   const markers = names.map(markerOf)
   let safe = ''

@@ -2,9 +2,9 @@ import type { Automaton } from './automaton.ts'
 import type { Patterns } from './patterns.ts'
 import { BYTES_JOIN, INCOMPLETE, NOTHING, SEPARATOR, unitFor, UnitReader } from './unit-reader.ts'
 
-/** A stretch of a text that shows secrets; overlapping stretches are joined. */
+/** A stretch of a text that contains secrets; overlapping stretches are joined. */
 export interface Span {
-  /** The owner of the longest span that it was joined from. */
+  /** The owner of the longest span that was joined into it. */
   owner: number
   length: number
   start: number
@@ -14,25 +14,25 @@ export interface Span {
 /** A line break is ignored after this many units of a pattern: base64 is written in lines. */
 const WRAPPED = 16
 
-/** Two lines of bytes are one text after this many units of a pattern: shorter ones are met by chance. */
+/** Two lines of bytes are joined after this many units of a pattern: shorter matches occur by chance. */
 const MIN_JOINED = 3
 const LETTER_B = 0x62
 
 /** Characters that are read at a time. */
 const CHUNK = 8192
-/** Shorter texts are copied faster one by one. */
+/** Shorter texts are copied faster character by character. */
 const SHORT = 64
 
-/** The kinds of characters: plain ones are their own units, and idle ones begin no pattern. */
+/** The kinds of characters: plain characters are their own units, and idle characters begin no pattern. */
 const OTHER = 0
 const PLAIN = 1
 const IDLE = 2
-/** Idle, but read the slow way while a pattern is open. */
+/** Idle while no pattern is open, else like OTHER. */
 const IDLE_ALONE = 3
-/** Units are counted in a small integer; the count is used as an index into the ring alone. */
+/** Mask that keeps the count of units a small integer; the count is only an index into the ring. */
 const COUNT = 0x3fffffff
 
-/** Reads a text, in pieces or whole, and finds the places of secrets. Places count from the beginning of the text. */
+/** Reads a text, in pieces or at once, and finds the positions of secrets, relative to the beginning of the text. */
 export class Scanner {
   /** In order, without overlaps. */
   spans: Span[] = []
@@ -80,9 +80,9 @@ export class Scanner {
 
   /**
    * Reads the next piece of the text.
-   * @param offset the place of the piece in the text.
+   * @param offset the position of the piece in the text.
    * @param isWhole true for the last piece.
-   * @returns how much of it was read: the rest may be the beginning of an escape.
+   * @returns the number of characters read: the rest may be the beginning of an escape.
    */
   scan(text: string, offset: number, isWhole: boolean): number {
     for (let at = 0; ;) {
@@ -93,7 +93,7 @@ export class Scanner {
     }
   }
 
-  /** Copies a chunk of a text: reading the characters of a string one by one takes longer. Returns its length. */
+  /** Copies a chunk of a text, because reading single characters of a string takes longer. Returns its length. */
   #load(text: string, from: number): number {
     const length = Math.min(CHUNK, text.length - from)
     if (length > SHORT) this.#bytes.write(text.slice(from, from + length), 'utf16le')
@@ -118,7 +118,7 @@ export class Scanner {
     }
   }
 
-  /** The fast way through characters that stand for themselves: most of every text. Returns where they end. */
+  /** Reads characters that stand for themselves, which are most of every text, in a fast loop. Returns the index after them. */
   #scanPlain(length: number, from: number, offset: number): number {
     const automaton = this.#automaton
     const codes = this.#codes
@@ -139,7 +139,7 @@ export class Scanner {
     return at
   }
 
-  /** The first place from which the text could still become a secret; infinite if it could not. */
+  /** The first position at which an incomplete secret may begin; infinite if there is none. */
   get open(): number {
     const { start } = this.#openPart()
     return this.#from === -1 ? start : Math.min(start, this.#from)
@@ -147,27 +147,27 @@ export class Scanner {
 
   /**
    * Ends a text that was cut: its longest suffix that is a prefix of a secret counts as a secret. A suffix of fewer units
-   * than `least` is ignored, because ordinary texts have such suffixes, too.
-   * @param rest what {@link scan} left unread.
+   * than `minUnits` is ignored, because ordinary texts have such suffixes, too.
+   * @param rest the text that {@link scan} left unread.
    */
-  finish(rest: string, offset: number, least: number): void {
+  finish(rest: string, offset: number, minUnits: number): void {
     const end = offset + rest.length
     const open = [this.#findBeginning(offset, end)]
     if (rest !== '') {
       this.scan(rest, offset, true)
       open.push(this.#findBeginning(end, end))
     }
-    for (const span of open) if (span.length >= least) this.add(span)
+    for (const span of open) if (span.length >= minUnits) this.add(span)
   }
 
-  /** The secret that the end of the text begins. It ends with the last unit, or with the text if characters are left over. */
+  /** Finds the secret that begins at the end of the text. It ends with the last unit, or with the text if characters are left over. */
   #findBeginning(read: number, to: number): Span {
     const { state, start } = this.#openPart()
     const end = read < to || this.#from !== -1 ? to : this.#end
     return { owner: this.#automaton.ownerAhead(state), length: this.#automaton.depth(state), start, end }
   }
 
-  /** The part of a secret that the last units are, or were before separators that may join two lines of bytes. */
+  /** The part of a secret that the last units match, or matched before separators that may join two lines of bytes. */
   #openPart(): { readonly state: number; readonly start: number } {
     const automaton = this.#automaton
     const state = automaton.open(this.#state)
@@ -222,7 +222,7 @@ export class Scanner {
     this.#separators = 'skipped'
   }
 
-  /** Notes the place of a unit, and the pattern that ends with it. */
+  /** Notes the position of a unit, and the pattern that ends with it. */
   #note(state: number, start: number, end: number): void {
     this.#starts[this.#count & this.#mask] = start
     this.#end = end
@@ -237,7 +237,8 @@ export class Scanner {
   }
 }
 
-/** True for most characters of most scripts: they are neither blanks nor surrogates. */
+/** True for most characters of most writing systems: they are neither blanks nor surrogates. */
+
 function isOwnUnit(code: number): boolean {
   return (code > 0xa0 && code < 0x1680) || (code > 0x3000 && code < 0xd800)
 }

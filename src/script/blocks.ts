@@ -17,14 +17,14 @@ export interface ParsedAnswer {
 }
 
 /**
- * The blocks of an answer in order, without empty ones. The last one may be open if the answer was cut. Text that looks
+ * Finds the blocks of an answer in order, without empty ones. The last block may be open if the answer was cut. Text that looks
  * like a fence or a tag within a string of the script is a part of the string, unless the string never ends.
  */
-export function blocksIn(text: string): ParsedAnswer {
+export function findBlocks(text: string): ParsedAnswer {
   return parse(text, 0)
 }
 
-/** Tags within tags that are read; deeper ones are text. Each level reads its text about twice. */
+/** Maximum depth of nested tags that are parsed; deeper tags are text. Each level parses its text about twice. */
 const MAX_DEPTH = 2
 
 function parse(text: string, depth: number): ParsedAnswer {
@@ -47,7 +47,7 @@ class BlockParser {
   readonly #lines: readonly string[]
   /** The number of tags around the text. */
   readonly #depth: number
-  /** The contents of tags, by their line, so that the second parser need not read them again. */
+  /** The parsed contents of tags by line, so that the second parser does not parse them again. */
   readonly #inTags: Map<number, ParsedAnswer>
   readonly #readsStrings: boolean
   #blocks: Block[] = []
@@ -74,7 +74,7 @@ class BlockParser {
     return { blocks: this.#blocks.filter(({ code }) => code.trim() !== ''), outside: this.#outside.join('\n') }
   }
 
-  /** Takes the block or line at `at`; returns the index of the next one. */
+  /** Parses the block or line at `at`; returns the index of the next one. */
   #take(line: string, at: number): number | undefined {
     if (!MARKS.has(line.trimStart().charAt(0))) return this.#takePlain(line, at)
     const fence = fenceIn(line)
@@ -94,7 +94,7 @@ class BlockParser {
       this.#outside = []
       return at + 1
     }
-    if (this.#readsStrings) this.#scanner.take(line)
+    if (this.#readsStrings) this.#scanner.scan(line)
     this.#outside.push(line)
     return at + 1
   }
@@ -109,7 +109,7 @@ class BlockParser {
     return end + 1
   }
 
-  /** The line that ends a fence, or the number of lines. */
+  /** The index of the line that ends a fence, or the number of lines. */
   #endOfFence(open: Fence, from: number): number | undefined {
     const scanner = new StringScanner()
     let isSwallowed = false
@@ -120,7 +120,7 @@ class BlockParser {
         if (!scanner.isInside) return at
         isSwallowed = true
       }
-      if (this.#readsStrings) scanner.take(line)
+      if (this.#readsStrings) scanner.scan(line)
     }
     return isSwallowed ? undefined : this.#lines.length
   }
@@ -134,7 +134,7 @@ class BlockParser {
     const inTag = this.#inTags.get(from) ?? parse(code, this.#depth + 1)
     this.#inTags.set(from, inTag)
     const { blocks } = inTag
-    // One by one: many blocks as arguments of one call overflow the stack.
+    // Pushed one by one, because many blocks as arguments of one call overflow the stack.
     for (const block of blocks.length > 0 ? blocks : [{ language: 'python', code } as const]) this.#blocks.push(block)
     return length === undefined ? end : from + text.slice(0, length).split('\n').length
   }
@@ -158,7 +158,7 @@ function fenceIn(line: string): Fence | undefined {
   return { mark, length, indent: line.length - rest.length, info }
 }
 
-/** Removes up to `indent` white space from each line, as a list puts before its blocks. */
+/** Removes up to `indent` spaces from each line: a Markdown list indents its blocks. */
 function removeIndent(lines: readonly string[], indent: number): string {
   if (indent === 0) return lines.join('\n')
   return lines.map((line) => line.slice(Math.min(indent, line.length - line.trimStart().length))).join('\n')
@@ -185,8 +185,8 @@ function tagIn(line: string): Tag | undefined {
 }
 
 /**
- * The length up to the last closing tag that ends its line, else up to the last one: earlier ones may be in strings. Undefined
- * without a closing tag.
+ * The length up to the last closing tag at the end of a line, else up to the last closing tag: earlier ones may be in strings.
+ * Undefined without a closing tag.
  */
 function lengthInside(text: string, name: string): number | undefined {
   if (!text.includes('</')) return undefined

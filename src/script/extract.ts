@@ -1,47 +1,50 @@
-import { type Block, blocksIn, type Language } from './blocks.ts'
-import { codeInProse } from './prose.ts'
+import { type Block, findBlocks, type Language } from './blocks.ts'
+import { findCodeInProse } from './prose.ts'
 
 /** The script in an answer, or the reason for its absence. */
 export type Extracted = FoundScript | { readonly problem: 'empty' | 'no-code' | 'too-long' }
 
-/** The script in an answer. With `whole` it is a guess: `whole` is the script if it is Python, which only Python can decide. */
+/** The script in an answer. If `whole` is present, `script` is a guess: `whole` is the script if it is Python, which only Python can decide. */
 export interface FoundScript {
   /** Null if there is only `whole`. */
   readonly script: string | null
-  /** The whole answer, if it is longer than `script`, and no fence, tag or JSON marks `script` or the mark may be in a string. */
+  /** The whole answer, if it is longer than `script`, and `script` is not marked by a fence, tag or JSON, or the mark may be in a string. */
   readonly whole?: string
 }
 
 /**
- * Maximum characters of an answer, thoughts included; a longer one is rejected unread. They are some 65,000 tokens. The time
- * that extraction takes on the host's thread grows with them.
+ * Maximum characters of an answer, including reasoning; a longer answer is rejected unread. This is about 65,000 tokens. The
+ * time of the extraction on the host's thread grows with the length.
  */
 export const MAX_ANSWER_CHARS: number = 256 * 1024
 
 /**
  * Extracts the script from the answer of a model: from fences, tags, a JSON object or prose.
- * Of several blocks, the last that emits something counts, else the longest; of JSON blocks, the last 256 are read. Takes time in
- * proportion to the answer's length, whatever it holds.
+ * Of several blocks, the last that emits something counts, else the longest; of JSON blocks, the last 256 are read. The time is linear
+ * in the length of the answer.
  */
-export function scriptIn(answer: string): Extracted {
+export function findScript(answer: string): Extracted {
   if (answer.length > MAX_ANSWER_CHARS) return { problem: 'too-long' }
   const text = answer.replaceAll(/\r\n?/g, '\n').replace(/^\uFEFF/, '')
   if (text.trim() === '') return { problem: 'empty' }
-  return codeIn(withoutThoughts(text))
+  return findCode(withoutThoughts(text))
 }
 
-/** The text of an answer outside of its fences and tags, without reasoning; empty for an answer without them. Linear, as {@link scriptIn}. */
-export function planIn(answer: string): string {
+/**
+ * Returns the text of an answer outside of its fences and tags, without reasoning; empty for an answer without fences and tags. The
+ * time is linear.
+ */
+export function findPlan(answer: string): string {
   if (answer.length > MAX_ANSWER_CHARS) return ''
-  const { blocks, outside } = blocksIn(withoutThoughts(answer.replaceAll(/\r\n?/g, '\n').replace(/^\uFEFF/, '')))
+  const { blocks, outside } = findBlocks(withoutThoughts(answer.replaceAll(/\r\n?/g, '\n').replace(/^\uFEFF/, '')))
   return blocks.length === 0 ? '' : outside.trim()
 }
 
-function codeIn(text: string): Extracted {
-  const { blocks, outside } = blocksIn(text)
+function findCode(text: string): Extracted {
+  const { blocks, outside } = findBlocks(text)
   const marked = tidy(bestOf(blocks) ?? inJson(outside.trim()) ?? '')
   if (marked !== '') return isMarkInString(text) ? { script: marked, whole: tidy(text) } : { script: marked }
-  const script = tidy(codeInProse(outside) ?? '')
+  const script = tidy(findCodeInProse(outside) ?? '')
   const whole = blocks.length > 0 ? script : tidy(text)
   if (whole === script) return script === '' ? { problem: 'no-code' } : { script }
   return { script: script === '' ? null : script, whole }
@@ -49,7 +52,7 @@ function codeIn(text: string): Extracted {
 
 /** The first line that begins like a fence or a tag. */
 const FIRST_MARK = /^[ \t]*(?:```|~~~|<)/m
-/** The beginning of a string of several lines: nowhere else can Python contain a fence or a tag with its end. */
+/** The beginning of a string of several lines: only there can Python contain a fence or a tag. */
 const LONG_STRING = /"""|'''|\\\n/
 
 /** True if the first fence or tag may be a part of a string, so that the whole text may be Python. */
@@ -75,7 +78,7 @@ function withoutThoughts(text: string): string {
 }
 
 const PYTHON: readonly Language[] = ['python', 'unnamed']
-/** Each block that is not JSON costs an exception, ten times as long as any other block of its length. */
+/** Maximum number of JSON blocks that are parsed: invalid JSON throws, which takes ten times as long as other blocks. */
 const MAX_JSON_BLOCKS = 256
 
 function bestOf(blocks: readonly Block[]): string | undefined {
@@ -111,10 +114,10 @@ function inJson(text: string): string | undefined {
     if (typeof given !== 'object' || given === null) return undefined
     for (const key of KEYS) {
       const value: unknown = Object.hasOwn(given, key) ? Reflect.get(given, key) : undefined
-      if (typeof value === 'string') return bestOf(blocksIn(value.replaceAll(/\r\n?/g, '\n')).blocks) ?? value
+      if (typeof value === 'string') return bestOf(findBlocks(value.replaceAll(/\r\n?/g, '\n')).blocks) ?? value
     }
   } catch {
-    // It may be a set or dict of Python.
+    // The text may be a set or dict of Python.
   }
   return undefined
 }

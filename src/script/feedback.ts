@@ -14,7 +14,7 @@ const MAX_ARGS = 300
 const WRITES =
   'These calls already took effect, in this script or an earlier one. They are not undone; do not repeat them for the same purpose:'
 const MAX_FIELDS = 500
-/** Characters of a line of the script, and those of them before the place that is wrong. */
+/** Maximum characters of an excerpt of a line, and of the excerpt before the error. */
 const MAX_SOURCE = 200
 const MAX_BEFORE = 100
 /** Field names that are safe in a sentence of a prompt. */
@@ -22,9 +22,9 @@ const PLAIN_FIELD = /^[\p{L}\p{N}_$@.:/ -]{1,60}$/u
 
 /** A failed attempt, as the next prompt reports it. */
 export interface Failure {
-  /** The script, or null when the answer held none. */
+  /** The script, or null if the answer held none. */
   readonly script: string | null
-  /** In one sentence. */
+  /** The error in one sentence. */
   readonly error: string
   readonly traceback: string | null
   /** The violations that the checker found; if there are any, the script did not run. */
@@ -41,10 +41,10 @@ export interface Failure {
 }
 
 /**
- * Reports precisely what was wrong and how to fix it. Text of the script or a tool is prefixed with `| ` or placed inside
+ * Describes the failure and how to fix it. Text of the script or a tool is prefixed with `| ` or placed inside
  * a line, so that it cannot start a paragraph or close a fence.
  * @param fields field names in the results of the tools, for hints on wrong keys.
- * @param files which files there are, as prompts say it; empty if there are none.
+ * @param files the list of the existing files in the words of the prompts; empty if there are none.
  */
 export function feedbackOn(failure: Failure, fields: readonly string[] = [], files: string = ''): string {
   const { violations, traceback, stdout, stderr, failedCalls, writes, repetition } = failure
@@ -101,7 +101,7 @@ function violationLines({ violations, script }: Failure): string {
   return [...shown, ...(more > 0 ? [`- and ${more} more`] : [])].join('\n')
 }
 
-/** The part of a long line around a place in it. */
+/** The part of a long line around a position. */
 function excerptAround(source: string, place: number): { source: string; place: number } {
   if (source.length <= MAX_SOURCE) return { source, place: Math.min(place, source.length) }
   const from = Math.max(0, Math.min(place, source.length) - MAX_BEFORE)
@@ -123,7 +123,8 @@ function failingLine({ script, traceback }: Failure): string | undefined {
     : `Line ${number} of the script is: ${truncate(source, MAX_SOURCE)}`
 }
 
-/** Splits a text at every character that some reader takes for a line end. */
+/** Splits a text at every character that some reader treats as a line end. */
+
 function linesOf(text: string): string[] {
   // oxlint-disable-next-line no-control-regex -- control characters are what it looks for
   return text.split(/\r\n|[\n\r\v\f\u001C-\u001E\u0085\u2028\u2029]/)

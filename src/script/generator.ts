@@ -30,13 +30,13 @@ export interface ScriptGeneratorOptions {
   readonly modules?: readonly string[] | undefined
   /** Packages in addition to the standard library. */
   readonly packages?: readonly NamedPackage[] | undefined
-  /** A sentence that says which packages scripts may name themselves. */
+  /** A sentence about the packages that scripts may name themselves. */
   readonly scriptPackages?: string | undefined
   /** JSON values that scripts have as globals; the prompt shows the beginning of each. */
   readonly inputs?: Readonly<Record<string, unknown>> | undefined
   /** Paths of the files that scripts find. */
   readonly files?: readonly string[] | undefined
-  /** Globs of the files that scripts are to leave. */
+  /** Globs of the files to collect. */
   readonly collect?: readonly string[] | undefined
   /** True if files stay from script to script. */
   readonly keepsFiles?: boolean | undefined
@@ -48,11 +48,11 @@ export interface ScriptGeneratorOptions {
   readonly preamble?: string | undefined
   /** Python that runs after every script that did not fail. */
   readonly postamble?: string | undefined
-  /** True if each step hands a value `state` to the next. */
+  /** True if each step passes a value `state` to the next. */
   readonly keepsState?: boolean | undefined
 }
 
-/** A script with the code before and after it, as a run and a check take it. */
+/** A script with the code before and after it, in the form of a run and a check. */
 export interface AssembledScript {
   readonly preamble: string
   readonly script: string
@@ -72,9 +72,9 @@ export interface StepView {
   readonly forceFinish: boolean
   /** The `state` that the last step passed on. */
   readonly state: unknown
-  /** The variables that earlier steps left, where they stay. */
+  /** The variables that earlier steps left; undefined if variables do not stay. */
   readonly variables?: readonly SessionVariable[] | undefined
-  /** After a repetition: how many more of them make the next step the last. */
+  /** After a repetition: the number of further repetitions after which the next step is the last. */
   readonly repetitionsLeft?: number | undefined
 }
 
@@ -173,7 +173,7 @@ export class ScriptGenerator {
     })
   }
 
-  /** The feedback on a failure, as prompts contain it. */
+  /** Returns the feedback on a failure for a prompt. */
   feedback(failure: Failure): string {
     return feedbackOn(failure, this.#fields, this.#files)
   }
@@ -193,7 +193,7 @@ const STATE =
 function variablesText(variables: readonly SessionVariable[]): string {
   const shown = variables.slice(0, SHOWN_VARIABLES).map(({ name, type, shape }) => {
     const size = shape === null || shape.length === 0 ? '' : `, ${shape.join(' x ')}`
-    // A class of the harness, such as the answers of tools, is known by its own name.
+    // A class of the harness, such as that of a tool's answer, is shown without its module.
     return `- ${plain(name)}: ${plain(type.replace(/^sandglass_harness\..*\./, ''))}${size}`
   })
   const more = variables.length - shown.length
@@ -212,7 +212,7 @@ function warningText(repetitionsLeft: number): string {
   return `You repeat yourself: the last script added nothing new. Do something different, or call emit_result(data) with the answer now. After ${more} that adds nothing, one final step is left, without the functions: it can only answer from the data so far.`
 }
 
-/** A script as prompts show it: long lines are data, and are cut. */
+/** Truncates the long lines of a script, which are data, and a long script. */
 function cutScript(script: string): string {
   const lines = script.split('\n').map((line) => truncateMiddle(line, LINE_CHARS))
   return truncateMiddle(lines.join('\n'), SCRIPT_CHARS, '\n')

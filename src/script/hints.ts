@@ -2,8 +2,8 @@ import { nearest } from '../support/index.ts'
 
 interface Rule {
   /**
-   * Matches the error; its words differ between versions of Python. A script chooses the text, so the time must grow with
-   * its length and no faster: at most one part of a pattern can match text of any length.
+   * Matches the error, whose wording differs between versions of Python. A script chooses the text, so matching must take linear
+   * time: at most one part of a pattern can match text of any length.
    */
   readonly pattern: RegExp
   hint(found: RegExpExecArray, known: readonly string[], files: string): string
@@ -17,20 +17,20 @@ interface FailedScript {
 }
 
 const MAX_HINTS = 3
-/** Characters of an error that the rules see: Python's own messages are shorter. */
-const MAX_SEEN = 2000
+/** Characters of an error that the rules examine: Python's own messages are shorter. */
+const MAX_EXAMINED = 2000
 const MAX_FIELDS = 30
 
 /**
- * Hints for a model on how to fix an error at run time. Violations have hints of their own.
+ * Returns hints for a model on how to fix an error at run time. Violations have hints of their own.
  * @param fields field names in the results of the tools.
- * @param files which files there are, as a sentence; empty if there are none.
+ * @param files the existing files, as a sentence; empty if there are none.
  */
 export function hintsFor(failure: FailedScript, fields: readonly string[], files: string = ''): readonly string[] {
   if (failure.violations.length > 0) return []
-  const error = failure.error.slice(0, MAX_SEEN)
-  const tool = placeInTool(failure.traceback)
-  // Most rules are about code that the model can change.
+  const error = failure.error.slice(0, MAX_EXAMINED)
+  const tool = findFailedTool(failure.traceback)
+  // Most rules only help with code that the model can change.
   const found = (tool === undefined ? HINT_RULES : LIMITS).map((rule) => {
     const match = rule.pattern.exec(error)
     return match === null ? '' : rule.hint(match, fields, files)
@@ -42,8 +42,8 @@ export function hintsFor(failure: FailedScript, fields: readonly string[], files
 /** Frames of code that the caller gave to a run; frames of libraries are ignored. Every engine mounts `toolsDir` at /tools. */
 const FRAME = /^ *File "(?:<(?:script|preamble|postamble)>|<tool ([^>"]+)>|\/tools\/([^"]+))", line/gm
 
-/** The Python tool, or the file of tools, that raised the error, or undefined. */
-function placeInTool(traceback: string | null): string | undefined {
+/** Finds the Python tool, or the file of tools, that raised the error. */
+function findFailedTool(traceback: string | null): string | undefined {
   const text = traceback ?? ''
   const last = text.slice(Math.max(0, text.lastIndexOf('Traceback (most recent call last)')))
   const [, tool, file] = [...last.matchAll(FRAME)].at(-1) ?? []
@@ -336,10 +336,10 @@ const LIMITS: readonly Rule[] = [
 
 const MACHINERY: readonly Rule[] = [
   {
-    // Out of memory has a hint of its own.
+    // A rule of LIMITS has the hint on memory.
     pattern: /^Container stdout closed unexpectedly(?!: out of memory)/,
     hint: () =>
-      'the sandbox was lost, and the script need not be the cause. If nothing in it ends processes, give it once more, without the calls that already took effect.',
+      'the sandbox was lost, and the script need not be the cause. If the script ends no processes, answer with the same script again, without the calls that already took effect.',
   },
 ]
 

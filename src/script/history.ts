@@ -8,14 +8,14 @@ export interface CollectedItem {
 }
 
 const MAX_CHARS = 24_000
-/** The shortest length to which an item is cut, if there are too many items. */
-const LEAST = 200
+/** Minimum length to which an item is cut, if there are too many items. */
+const MIN_ITEM_CHARS = 200
 const MAX_LABEL = 100
 
 /**
  * The data of earlier steps for a prompt: one line of JSON for each item, labelled by step. It cannot close the paragraph
  * or fence that contains it. If the text is too long, the longest items are cut in the middle; the oldest items are left
- * out only if even the cut ones do not fit. A line says what was cut.
+ * out only if the cut items do not fit. A line reports what was cut.
  */
 export function historyText(collected: readonly CollectedItem[], maxChars: number = MAX_CHARS): string {
   const lines = collected.map(
@@ -40,14 +40,14 @@ function firstThatFits(lines: readonly string[], max: number): number {
   let length = 0
   let from = lines.length
   while (from > 0) {
-    length += Math.min(lines[from - 1]?.length ?? 0, LEAST)
+    length += Math.min(lines[from - 1]?.length ?? 0, MIN_ITEM_CHARS)
     if (length > max) break
     from -= 1
   }
   return from
 }
 
-/** The maximum length of each item, so that long items share the room that short ones leave. */
+/** Returns the maximum length of each item, so that long items share the room that short items leave. */
 function fairShare(lengths: readonly number[], max: number): number {
   let left = max
   const sorted = lengths.toSorted((a, b) => a - b)

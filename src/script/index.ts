@@ -1,4 +1,4 @@
-export { type FoundScript, MAX_ANSWER_CHARS, planIn, scriptIn } from './extract.ts'
+export { type FoundScript, MAX_ANSWER_CHARS, findPlan, findScript } from './extract.ts'
 export { failedLineOf, type Failure } from './feedback.ts'
 export { type AssembledScript, ScriptGenerator, type ScriptGeneratorOptions, type StepView } from './generator.ts'
 export type { CollectedItem } from './history.ts'

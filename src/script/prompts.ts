@@ -45,7 +45,7 @@ const RULES = `Rules:
 - Data must be JSON: dict, list, str, int, float, bool or None.
 - Do not hide exceptions: you can fix only an error that you see.`
 
-/** The parts that change from prompt to prompt follow this text, so that providers can serve the beginning from a cache. */
+/** The parts that differ between prompts follow this text, so that providers can cache the beginning. */
 const GIVEN = `{{modules}}
 
 {{instructions}}

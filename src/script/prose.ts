@@ -1,13 +1,13 @@
 import { PYTHON_KEYWORDS } from '../support/index.ts'
 
 /** Characters of a line that are examined. The beginning is enough to recognise a statement. */
-const LOOKED_AT = 300
+const MAX_EXAMINED = 300
 
 /**
  * Returns the code of an answer that has no fences or tags: from the first statement, with the comments before it, to the
  * last. Text before and after that is not code. Undefined if there is no statement.
  */
-export function codeInProse(text: string): string | undefined {
+export function findCodeInProse(text: string): string | undefined {
   const lines = text.split('\n')
   const statement = lines.findIndex(isStatement)
   if (statement === -1) return undefined
@@ -18,7 +18,7 @@ export function codeInProse(text: string): string | undefined {
   return lines.slice(first, last + 1).join('\n')
 }
 
-/** Beginnings that only a statement has. */
+/** Matches beginnings that only a statement has. */
 const SURE =
   /^(?:>>>(?: |$)|import\s+\w+(?:\.\w+)*(?:\s*,|\s+as\s+\w+)?\s*(?:#|;|,|$)|from\s+[\w.]+\s+import\s|(?:async\s+)?def\s+\w+\s*\(|class\s+\w+\s*[(:]|@[A-Za-z_][\w.]*\s*(?:\(|$)|await\s+[\w.]+\(|raise(?:\s+[\w.]+\s*(?:\(|$)|$)|(?:pass|break|continue)$|[rRfFbBuU]?(?:"""|'''))/
 const CALL = /^[A-Za-z_][\w.]*(?:\[[^\]]*\][\w.]*)*\(/
@@ -26,7 +26,7 @@ const BLOCK = /^(?:(?:async\s+)?(?:for|while|if|with|try)\b[^\n]*:|(?:assert|del
 
 /** True if a line begins with a Python statement that cannot be a sentence. */
 function isStatement(given: string): boolean {
-  const line = given.trimStart().slice(0, LOOKED_AT)
+  const line = given.trimStart().slice(0, MAX_EXAMINED)
   if (line === '') return false
   if (SURE.test(line) || CALL.test(line)) return true
   if (BLOCK.test(line)) return !hasNeighbours(withoutStrings(line))

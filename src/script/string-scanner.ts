@@ -9,7 +9,8 @@ export class StringScanner {
     return this.#open !== undefined
   }
 
-  take(line: string): void {
+  /** Scans the next line. */
+  scan(line: string): void {
     for (let at = 0; at < line.length;)
       at = this.#open === undefined ? this.#outside(line, at) : this.#inside(line, at, this.#open)
   }
@@ -30,7 +31,7 @@ export class StringScanner {
   }
 }
 
-/** The index after a string in single quotes, which ends with its line at the latest. */
+/** The index after a single-quoted string, which ends with its line at the latest. */
 function endOfString(line: string, from: number): number {
   const quote = line.charAt(from)
   let at = from + 1

@@ -1,4 +1,4 @@
-import { didYouMean } from '../support/index.ts'
+import { didYouMean, formatValue } from '../support/index.ts'
 
 const PLACEHOLDER = /\{\{\s*([\w]+)\s*\}\}/g
 
@@ -24,11 +24,11 @@ function valueOf(values: Readonly<Record<string, string>>, name: string): string
 
 /** @throws TypeError for an unknown placeholder. */
 export function checkTemplate(name: string, template: unknown, known: readonly string[]): void {
-  if (typeof template !== 'string') throw new TypeError(`prompts.${name}: must be a string`)
+  if (typeof template !== 'string') throw new TypeError(`prompts.${name}: ${formatValue(template)} is not a string`)
   for (const [, placeholder = ''] of template.matchAll(PLACEHOLDER)) {
     if (known.includes(placeholder)) continue
     throw new TypeError(
-      `prompts.${name}: no placeholder {{${placeholder}}}.${didYouMean(placeholder, known)} Known: ${known.join(', ')}`,
+      `prompts.${name}: no placeholder {{${placeholder}}}.${didYouMean(placeholder, known)} Choose one of: ${known.join(', ')}`,
     )
   }
 }

@@ -49,7 +49,7 @@ async function* piecesOf(file: FileHandle, path: string): AsyncGenerator<Uint8Ar
   }
   const after = await file.stat({ bigint: true })
   if (after.size !== before.size || after.mtimeNs !== before.mtimeNs)
-    throw refusedError(path, 'changed while it was read; give a copy that stays as it is')
+    throw refusedError(path, 'changed while it was read; pass a copy that does not change')
 }
 
 function refusedError(path: string, why: string, cause?: unknown): SandglassError {

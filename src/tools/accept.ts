@@ -1,4 +1,5 @@
 import { messageOf } from '../errors/index.ts'
+import { formatValue } from '../support/index.ts'
 import { isSchemaObject } from './json-schema.ts'
 import { isPythonTool, type PythonTool } from './python-tool.ts'
 import { isStandardSchema, type SchemaResult, type StandardToolSchema, type ToolSchema } from './standard-schema.ts'
@@ -37,7 +38,9 @@ export type KeyedTool = Tool | PythonTool | LangChainTool | AiSdkTool
 export function acceptTool(given: unknown, key?: string): Tool | PythonTool {
   if (isPythonTool(given)) return acceptPythonTool(given, key)
   if (!isSchemaObject(given) && typeof given !== 'function') {
-    throw new TypeError(`tools: ${key === undefined ? 'an item' : JSON.stringify(key)} is not a tool`)
+    throw new TypeError(
+      `tools: ${key === undefined ? formatValue(given) : JSON.stringify(key)} is not a tool; make it with defineTool, the AI SDK or LangChain`,
+    )
   }
   const fields = given as Readonly<Record<string, unknown>>
   const name = key ?? fields['name']
@@ -53,7 +56,9 @@ export function acceptTool(given: unknown, key?: string): Tool | PythonTool {
     )
   }
   if (typeof name !== 'string') {
-    throw new TypeError('tools: tools of the AI SDK have their names in the tool set: give the set, not a list')
+    throw new TypeError(
+      'tools: a tool of the AI SDK takes its name from its key in the tool set; pass the set, not a list',
+    )
   }
   return fromAiSdk(given as AiSdkTool, name)
 }
@@ -73,7 +78,7 @@ function fromAiSdk(tool: AiSdkTool, name: string): Tool {
   const { execute, needsApproval } = tool
   const called = `tool ${JSON.stringify(name)} of the AI SDK`
   if (typeof execute !== 'function') {
-    throw new TypeError(`${called} has no execute: it runs elsewhere, and a script cannot call it`)
+    throw new TypeError(`${called} has no execute function, so a script cannot call it`)
   }
   return defineTool({
     name,
@@ -109,11 +114,12 @@ function aiSdkSchema(called: string, given: unknown): ToolSchema {
   if (isStandardSchema(given)) return given
   const schema: unknown = typeof given === 'function' ? (given as () => unknown)() : given
   if (isStandardSchema(schema)) return schema
-  if (!isSchemaObject(schema)) throw new TypeError(`${called} has no schema of its input`)
+  if (!isSchemaObject(schema))
+    throw new TypeError(`${called} has a schema that is neither a Standard Schema nor JSON Schema`)
   const { jsonSchema, validate } = schema
   if (jsonSchema === undefined) return schema
   if (!isSchemaObject(jsonSchema) || typeof jsonSchema['then'] === 'function') {
-    throw new TypeError(`${called} has a schema that is there only later: await it first`)
+    throw new TypeError(`${called} has a schema that is a promise; await it first`)
   }
   return typeof validate === 'function' ? wrapAiSdkSchema(jsonSchema, validate as AiSdkValidate) : jsonSchema
 }
@@ -145,7 +151,7 @@ function issuesOf(error: unknown): readonly { message: string; path?: readonly u
   return [{ message: messageOf(error) }]
 }
 
-/** The last part of a streamed answer is the whole answer. */
+/** Awaits an answer. Of a streamed answer, the last part is the complete answer. */
 async function takeLast(answer: unknown): Promise<unknown> {
   const value: unknown = await answer
   if (typeof value !== 'object' || value === null || !(Symbol.asyncIterator in value)) return value

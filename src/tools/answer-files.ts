@@ -27,7 +27,7 @@ export type ShownFile = FileNote &
 
 /** Distinguishes files that are new to the model from those that it has seen, where files stay. */
 export class FileNews {
-  /** Digests by path, of the last answer that came of a run with files. */
+  /** Digests by path of the files in the last answer that had files. */
   #shown: ReadonlyMap<string, string> = new Map()
 
   /** Returns the files that are new or changed since the last answer. */
@@ -35,7 +35,7 @@ export class FileNews {
     return files.filter(({ path, sha256 }) => this.#shown.get(path) !== sha256)
   }
 
-  /** Notes the files that the model has seen. A run that collected none, like a rejected one, says nothing about the files that exist. */
+  /** Notes the files that the model has seen. A run without collected files, such as a rejected one, does not change the note. */
   noteShown(files: readonly LeftFile[]): void {
     if (files.length > 0) this.#shown = new Map(files.map(({ path, sha256 }) => [path, sha256]))
   }
@@ -58,8 +58,8 @@ export interface DisplayNote {
   readonly picture?: string
 }
 
-/** The pictures of displays as files, and a note on each display that the model would not see otherwise. */
-export function displayNotes(
+/** Returns the pictures of displays as files, and a note on each display that the model would not see otherwise. */
+export function noteDisplays(
   displays: readonly ShownValue[],
   maxChars: number,
 ): { readonly notes: readonly DisplayNote[]; readonly pictures: readonly LeftFile[] } {
@@ -68,7 +68,7 @@ export function displayNotes(
     const picture = pictureIn(data)
     const given = data['text/plain'] ?? data['text/markdown'] ?? Object.keys(data).join(', ')
     const text = truncateAndCount(given, maxChars)
-    // The text of a cell's value is in the answer already. Models take no drawings.
+    // The answer already has the text of a cell's value. Models do not accept SVG.
     if (picture === undefined || picture.extension === 'svg') return kind === 'result' ? [] : [{ text }]
     const path = `display-${index + 1}.${picture.extension}`
     pictures.push({ path, size: picture.content.length, sha256: '', content: picture.content })
@@ -130,7 +130,7 @@ function decodeText(content: Uint8Array): string | undefined {
   }
 }
 
-/** The images that models take, by their first bytes. A provider refuses a whole conversation for a text named `x.png`. */
+/** The images that models accept, by their first bytes. A provider rejects the whole conversation if a text file is named `x.png`. */
 const IMAGES: ReadonlyMap<string, RegExp> = new Map([
   ['image/png', /^\u0089PNG\r\n/],
   ['image/jpeg', /^\u00FF\u00D8\u00FF/],

@@ -1,6 +1,6 @@
 import type { ShownFile } from './answer-files.ts'
 
-/** The output of a tool, as the AI SDK takes it. */
+/** The output of a tool in the form of the AI SDK. */
 export type ModelOutput = { type: 'json'; value: never } | { type: 'content'; value: ModelPart[] }
 
 type ModelPart =
@@ -16,7 +16,7 @@ export type McpBlock =
       resource: { uri: string; mimeType: string; text: string } | { uri: string; mimeType: string; blob: string }
     }
 
-/** The answer, then what the model can look at; a binary file is only named, because few models take any. */
+/** The answer, followed by its texts and images. A binary file is only named, because few models accept binary files. */
 export function modelOutputOf(answer: object, files: readonly ShownFile[]): ModelOutput {
   const parts = files.flatMap((file): ModelPart[] => {
     if (file.kind === 'binary') return []

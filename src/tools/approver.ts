@@ -16,7 +16,7 @@ export interface CallToApprove {
   readonly signal: AbortSignal
   /** Rejects with the reason if the tool does not accept other arguments. */
   check(args: Readonly<Record<string, unknown>>): Promise<void>
-  /** Called when the call waits under this id. */
+  /** Called when the call begins to wait; `id` names it in the list of waiting calls. */
   onAsked(id: string): void
 }
 
@@ -38,7 +38,7 @@ export interface Approver {
 }
 
 /** The meaning of `approve` of a tool in a run. */
-export function approvalRule(
+export function approvalRuleOf(
   { approve, effect }: Pick<PreparedTool, 'approve' | 'effect'>,
   approver: Approver | undefined,
 ): NonNullable<PreparedTool['approve']> {
@@ -47,5 +47,5 @@ export function approvalRule(
 
 /** True if calls of a run may wait for approval. */
 export function mayWait(set: ToolSet, approver: Approver | undefined): boolean {
-  return approver !== undefined && [...set.tools.values()].some((tool) => approvalRule(tool, approver) !== false)
+  return approver !== undefined && [...set.tools.values()].some((tool) => approvalRuleOf(tool, approver) !== false)
 }

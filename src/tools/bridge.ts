@@ -1,7 +1,7 @@
 import { didYouMean, formatValue, memoryOf } from '../support/index.ts'
 import type { Requester } from '../judge/index.ts'
 import type { PythonToolSource, ToolCallFrame, ToolFailure, ToolSignature } from '../protocol/index.ts'
-import { type Approver, approvalRule, type CallDecision, mayWait } from './approver.ts'
+import { type Approver, approvalRuleOf, type CallDecision, mayWait } from './approver.ts'
 import { CallLimits, type ToolLimits } from './call-limits.ts'
 import { failureOf } from './failure.ts'
 import type { PreparedTool } from './prepared-tool.ts'
@@ -15,7 +15,7 @@ export interface BridgedRun {
   readonly executionId: string
   answer(id: string, answer: { readonly resultJson: string } | { readonly error: ToolFailure }): Promise<void>
   noteCall(call: ToolCallFrame, effect: ToolEffect | null): void
-  /** Starts the time that is not the script's. Call the returned function once, when the call has ended. */
+  /** Starts the time that does not count towards the script's timeout. Call the returned function once, when the call has ended. */
   noteExecution(id: string): () => void
   /** A call waits for approval. Call the returned function once, with the decision. */
   noteApproval(id: string, approvalId: string, args: unknown): (decision: CallDecision) => void
@@ -58,9 +58,9 @@ export function bridgedTools(set: ToolSet, limits: ToolLimits = {}, approver?: A
   }
 }
 
-/** The copies of its arguments that a call may hold while a person is asked: those that came, are shown, are kept and execute. */
+/** Copies of its arguments that a call may hold while it waits for approval: as received, shown, kept and executed. */
 const WAITING_COPIES = 4
-/** Unknown names of one run for which a similar one is looked up, among hundreds of tools. */
+/** Maximum number of unknown names in one run for which a similar name is suggested: each search compares all tools. */
 const MAX_HINTS = 20
 
 /**
@@ -88,7 +88,7 @@ export class Bridge implements Requester {
     return this.#over.signal.aborted
   }
 
-  /** Takes a call. Resolves when there is room for more. Never rejects. */
+  /** Accepts a call. Resolves when there is room for more. Never rejects. */
   async take(call: ToolCallFrame): Promise<void> {
     if (this.#over.signal.aborted || this.#ids.has(call.id)) return
     const tool = this.#set.tools.get(call.name)
@@ -100,7 +100,7 @@ export class Bridge implements Requester {
     }
     // Only accepted calls are kept, and their number is limited: a script can send refused ones endlessly.
     this.#ids.add(call.id)
-    const copies = approvalRule(tool, this.#approver) === false ? 1 : WAITING_COPIES
+    const copies = approvalRuleOf(tool, this.#approver) === false ? 1 : WAITING_COPIES
     const release = this.#limits.enter(copies * memoryOf(call.args))
     void this.#serve(tool, call).finally(release)
     await this.#limits.awaitRoom()
@@ -122,10 +122,10 @@ export class Bridge implements Requester {
     const noteBegin = (): void => void (noteEnd = this.#run.noteExecution(call.id))
     let answer: { readonly resultJson: string } | { readonly error: ToolFailure }
     try {
-      const rule = approvalRule(tool, this.#approver)
+      const rule = approvalRuleOf(tool, this.#approver)
       let { args } = call
       if (rule !== false && (await this.#needsApproval(tool, call, rule))) {
-        // Others have their turn while a person decides.
+        // Other calls may run while a person decides.
         leave()
         leave = () => undefined
         const asked = performance.now()
@@ -140,7 +140,7 @@ export class Bridge implements Requester {
     }
     noteEnd?.()
     await this.#answer(call.id, answer, performance.now() - started)
-    // Only now: an answer stays in memory until it is sent.
+    // The answer stays in memory until it is sent, so the turn ends only now.
     leave()
   }
 
@@ -162,7 +162,7 @@ export class Bridge implements Requester {
         throw deniedError(tool, `approve failed: ${failureOf(tool, error, (text) => text).message}`)
       }
       if (needed === BY_DEFAULT)
-        return approvalRule({ effect: tool.effect, approve: undefined }, this.#approver) === true
+        return approvalRuleOf({ effect: tool.effect, approve: undefined }, this.#approver) === true
       if (typeof needed === 'boolean') return needed
       throw deniedError(tool, `approve returned ${formatValue(needed)}, which is neither true nor false`)
     })
@@ -190,7 +190,7 @@ export class Bridge implements Requester {
     return decision.args === null ? args : structuredClone(decision.args)
   }
 
-  /** Does something within the time limit of the tool, while the run continues. */
+  /** Runs `act` within the time limit of the tool. Rejects at the end of the run. */
   async #within<T>(tool: PreparedTool, act: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const ended = Promise.withResolvers<never>()
     ended.promise.catch(() => undefined)
@@ -224,7 +224,7 @@ export class Bridge implements Requester {
     noteBegin: () => void,
   ): Promise<string> {
     const input = await tool.validateInput(args, this)
-    // The check may have waited for its turn.
+    // The signal may have fired while the check waited for its turn.
     signal.throwIfAborted()
     noteBegin()
     const value = await tool.execute(input, this.#contextOf(callId, signal))

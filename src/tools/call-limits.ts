@@ -1,4 +1,5 @@
 import type { ToolFailure } from '../protocol/index.ts'
+import { formatValue } from '../support/index.ts'
 import type { PreparedTool } from './prepared-tool.ts'
 
 /** The limits on the tool calls of one run. */
@@ -11,9 +12,9 @@ export interface ToolLimits {
 
 const DEFAULT_CALLS = 10_000
 const DEFAULT_CONCURRENCY = 32
-/** Maximum of waiting and running calls before frames of the script are no longer read. */
+/** Number of waiting and running calls from which on the host no longer reads frames of the script. */
 const MAX_WAITING = 1000
-/** Bytes of their arguments in memory, roughly. */
+/** The same limit for the approximate memory of their arguments, in bytes. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024
 
 /** @throws TypeError for a limit that is not a positive integer. */
@@ -25,9 +26,10 @@ export function checkToolLimits({ maxCalls = DEFAULT_CALLS, concurrency = DEFAUL
 /** Counts the calls of one run and schedules them. */
 export class CallLimits {
   readonly #maxCalls: number
-  readonly #total: Turns
+  readonly #total: Semaphore
+
   readonly #calls = new Map<PreparedTool, number>()
-  readonly #turns = new Map<PreparedTool, Turns>()
+  readonly #turns = new Map<PreparedTool, Semaphore>()
   #count = 0
   #waiting = 0
   #waitingBytes = 0
@@ -37,7 +39,7 @@ export class CallLimits {
   /** @throws TypeError for a limit that is not a positive integer. */
   constructor({ maxCalls = DEFAULT_CALLS, concurrency = DEFAULT_CONCURRENCY }: ToolLimits) {
     this.#maxCalls = checkPositive('toolLimits.maxCalls', maxCalls)
-    this.#total = new Turns(checkPositive('toolLimits.concurrency', concurrency))
+    this.#total = new Semaphore(checkPositive('toolLimits.concurrency', concurrency))
   }
 
   /**
@@ -74,7 +76,7 @@ export class CallLimits {
     await this.#room.promise
   }
 
-  /** Waits for the turn of a call; call the returned function at its end. */
+  /** Waits until a call may run; call the returned function when it has ended. */
   async awaitTurn(tool: PreparedTool): Promise<() => void> {
     const leaveOwn = await this.#turnsOf(tool)?.enter()
     const leave = await this.#total.enter()
@@ -84,18 +86,18 @@ export class CallLimits {
     }
   }
 
-  /** Ends all waiting: the run is over. */
+  /** Resolves everything that waits, because the run is over. */
   close(): void {
     this.#closed = true
     this.#room?.resolve()
     for (const turns of [this.#total, ...this.#turns.values()]) turns.close()
   }
 
-  #turnsOf(tool: PreparedTool): Turns | undefined {
+  #turnsOf(tool: PreparedTool): Semaphore | undefined {
     if (tool.concurrency === undefined) return undefined
     const known = this.#turns.get(tool)
     if (known !== undefined) return known
-    const made = new Turns(tool.concurrency)
+    const made = new Semaphore(tool.concurrency)
     this.#turns.set(tool, made)
     return made
   }
@@ -106,7 +108,7 @@ export class CallLimits {
 }
 
 /** A semaphore that serves in order of arrival. */
-class Turns {
+class Semaphore {
   #free: number
   readonly #queue: (() => void)[] = []
 
@@ -140,5 +142,5 @@ function limitFailure(message: string): ToolFailure {
 
 function checkPositive(name: string, value: number): number {
   if (Number.isSafeInteger(value) && value > 0) return value
-  throw new TypeError(`${name}: must be a positive integer`)
+  throw new TypeError(`${name}: ${formatValue(value)} is not a positive integer`)
 }

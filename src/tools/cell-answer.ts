@@ -6,13 +6,13 @@ const MAX_ARGS = 100
 
 /** The part of the result of a cell that a plain run does not have. */
 export interface RanCell {
-  /** Of the last expression, where it is JSON. */
+  /** The value of the last expression, if it is JSON. */
   readonly value?: unknown
   readonly state?: 'kept' | 'rolled-back' | 'lost'
   readonly checkpoint?: { readonly lacks: readonly string[] }
   /** The parts of the state that a rollback could not bring back. */
   readonly missing?: readonly string[]
-  /** Names of the processes that it ended. */
+  /** Names of the processes that the rollback ended. */
   readonly ended?: readonly string[]
   readonly warnings?: readonly { readonly code: string }[]
   readonly displays?: readonly { readonly kind: string; readonly data: Readonly<Record<string, string>> }[]
@@ -33,7 +33,7 @@ export function formatCellValue({ value = null, displays = [] }: RanCell): strin
 }
 
 /** Tells a model which variables it finds after a cell that did not keep its state, and what stays of that cell. */
-export function stateText(ran: RanCell, max: number): string | undefined {
+export function describeState(ran: RanCell, max: number): string | undefined {
   const { state = 'kept', ended = [], missing = [], warnings = [] } = ran
   if (state === 'kept') return undefined
   const keepsFiles = warnings.every(({ code }) => code !== 'files_not_kept')
@@ -45,7 +45,7 @@ export function stateText(ran: RanCell, max: number): string | undefined {
         ]
       : ['your variables are as they were before this script', 'what it wrote to files stays']
   if (ended.length > 0) facts.push(`these processes were ended: ${ended.join(', ')}`)
-  if (missing.length > 0) facts.push(`this could not be brought back: ${missing.join('; ')}`)
+  if (missing.length > 0) facts.push(`this could not be restored: ${missing.join('; ')}`)
   return truncateAndCount([...facts, ...writesOf(ran)].join('; '), max)
 }
 
@@ -54,7 +54,7 @@ function reasonOf({ checkpoint }: RanCell): string {
   return lacks.length === 0 ? '' : ` (there was no checkpoint: ${lacks.join(', ')})`
 }
 
-/** No rollback takes back what a tool of the host did. */
+/** Describes the effects of host tools, because a rollback does not undo them. */
 function writesOf({ toolCalls = [] }: RanCell): string[] {
   const writes = toolCalls.filter(({ effect }) => effect === 'write')
   const done = writes.filter(({ ok }) => ok)
@@ -62,20 +62,22 @@ function writesOf({ toolCalls = [] }: RanCell): string[] {
   return [
     ...(done.length === 0
       ? []
-      : [`these calls of \`write\` tools were answered, and are not undone: ${callsText(done)}`]),
+      : [`these calls of \`write\` tools were answered, and are not undone: ${describeCalls(done)}`]),
     ...(begun.length === 0
       ? []
-      : [`these calls of \`write\` tools had begun, and may have had an effect: ${callsText(begun)}`]),
+      : [`these calls of \`write\` tools had begun, and may have had an effect: ${describeCalls(begun)}`]),
   ]
 }
 
-/** The arguments tell a model which calls it must not repeat. */
-function callsText(calls: readonly { readonly name: string; readonly args?: unknown }[]): string {
-  const texts = calls.slice(0, MAX_CALLS).map(({ name, args }) => `${name}(${truncate(argumentsText(args), MAX_ARGS)})`)
+/** Includes the arguments, so that a model knows which calls it must not repeat. */
+function describeCalls(calls: readonly { readonly name: string; readonly args?: unknown }[]): string {
+  const texts = calls
+    .slice(0, MAX_CALLS)
+    .map(({ name, args }) => `${name}(${truncate(formatArguments(args), MAX_ARGS)})`)
   return [...texts, ...(calls.length > MAX_CALLS ? [`and ${calls.length - MAX_CALLS} more`] : [])].join(', ')
 }
 
-function argumentsText(args: unknown): string {
+function formatArguments(args: unknown): string {
   if (typeof args !== 'object' || args === null || Array.isArray(args)) return ''
   return Object.entries(args)
     .map(([name, value]) => `${name}=${JSON.stringify(value) ?? ''}`)

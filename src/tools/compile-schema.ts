@@ -9,7 +9,7 @@ import { schemaPattern } from './pattern.ts'
 import { issueOf } from './schema-errors.ts'
 import type { JsonSchemaObject, SchemaIssue } from './standard-schema.ts'
 
-/** Finds the first problem of a value, or undefined. Its time is not bounded. */
+/** Returns the first problem of a value, or undefined. Its running time is unbounded. */
 export type SchemaCheck = (value: unknown) => SchemaIssue | undefined
 
 /**
@@ -23,7 +23,7 @@ export function compileSchema(schema: JsonSchemaObject): SchemaCheck {
 
 const MAX_REASON_CHARS = 500
 
-/** Compiles JSON Schema; if it is invalid, every value has the problem that it cannot be checked. */
+/** Compiles JSON Schema. If it is invalid, the check reports for each value that it cannot be checked. */
 export function checkOrRefuse(schema: JsonSchemaObject): SchemaCheck {
   try {
     return compileSchema(schema)
@@ -36,7 +36,7 @@ export function checkOrRefuse(schema: JsonSchemaObject): SchemaCheck {
 type Draft = '2020-12' | 'draft-07'
 
 function compileAnyDraft({ $schema, ...schema }: JsonSchemaObject): ValidateFunction {
-  if (schema['$async'] !== undefined) throw new TypeError('has the keyword $async')
+  if (schema['$async'] !== undefined) throw new TypeError('uses the keyword $async, which is not supported')
   if (typeof $schema === 'string' && /draft-0[4-7]/.test($schema)) return compile('draft-07', schema)
   try {
     return compile('2020-12', schema)
@@ -53,7 +53,7 @@ function compileAnyDraft({ $schema, ...schema }: JsonSchemaObject): ValidateFunc
 
 function compile(draft: Draft, schema: JsonSchemaObject): ValidateFunction {
   try {
-    metaCompiler(draft).validateSchema(schema, true)
+    getMetaCompiler(draft).validateSchema(schema, true)
     // A compiler keeps parts of all schemas that it compiled: each tool has its own, which is released with the tool.
     return makeCompiler(draft, { ...OPTIONS, meta: false, validateSchema: false }).compile(schema)
   } catch (error) {
@@ -61,8 +61,8 @@ function compile(draft: Draft, schema: JsonSchemaObject): ValidateFunction {
   }
 }
 
-/** The compiler of the meta-schema. It is kept, because compiling the meta-schema costs the most. */
-function metaCompiler(draft: Draft): Compiler {
+/** The compiler of the meta-schema. It is cached, because compiling the meta-schema takes the most time. */
+function getMetaCompiler(draft: Draft): Compiler {
   const known = metaCompilers.get(draft)
   if (known !== undefined) return known
   const made = makeCompiler(draft, OPTIONS)
@@ -81,18 +81,18 @@ interface Compiler {
 function makeCompiler(draft: Draft, options: Options): Compiler {
   const load = createRequire(import.meta.url)
   const formats = load('ajv-formats') as typeof formatsPlugin.default
-  const made = draft === '2020-12' ? draft2020(load, options) : draft7(load, options)
+  const made = draft === '2020-12' ? makeDraft2020Compiler(load, options) : makeDraft7Compiler(load, options)
   formats(made)
   return made
 }
 
 // Each class has its own name: TypeScript 7.0 writes `new (call()).Name()` without the required brackets.
-function draft2020(load: NodeJS.Require, options: Options): Ajv7.Ajv {
+function makeDraft2020Compiler(load: NodeJS.Require, options: Options): Ajv7.Ajv {
   const { Ajv2020 } = load('ajv/dist/2020.js') as typeof Ajv2020Module
   return new Ajv2020(options)
 }
 
-function draft7(load: NodeJS.Require, options: Options): Ajv7.Ajv {
+function makeDraft7Compiler(load: NodeJS.Require, options: Options): Ajv7.Ajv {
   const { Ajv } = load('ajv') as typeof Ajv7
   return new Ajv(options)
 }

@@ -5,7 +5,7 @@ import { ToolCallError } from './tool-error.ts'
 
 const MAX_MESSAGE = 4096
 const MAX_CODE = 64
-/** Characters that are read of an error text, whose length a tool server chooses. */
+/** Maximum characters of an error text that are processed, because a tool server chooses its length. */
 const MAX_READ = 64 * 1024
 
 /**
@@ -13,7 +13,7 @@ const MAX_READ = 64 * 1024
  * tool. Never throws.
  */
 export function failureOf(tool: PreparedTool, thrown: unknown, redact: RedactText): ToolFailure {
-  const { code, message } = wordsOf(tool.name, thrown)
+  const { code, message } = readFailure(tool.name, thrown)
   const clean = (given: string): string => {
     const text = given.slice(0, MAX_READ)
     // The cut may split a secret.
@@ -29,7 +29,7 @@ export function failureOf(tool: PreparedTool, thrown: unknown, redact: RedactTex
 /** Removes secrets from a text. @param isCut true if the text may end within one. */
 export type RedactText = (text: string, isCut?: boolean) => string
 
-function wordsOf(name: string, thrown: unknown): ToolFailure {
+function readFailure(name: string, thrown: unknown): ToolFailure {
   try {
     if (thrown instanceof ToolCallError) return { code: String(thrown.code), message: String(thrown.message) }
     if (thrown instanceof Error) return { code: 'tool_failed', message: String(thrown.message) || String(thrown.name) }

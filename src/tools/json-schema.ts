@@ -12,12 +12,12 @@ export type JsonSchema = JsonSchemaObject | boolean
 
 const MAX_SCHEMA_CHARS = 1024 * 1024
 const MAX_SCHEMA_DEPTH = 100
-/** Bytes that {@link withoutReferences} may add to a schema: a definition that refers to itself twice doubles at each level. */
+/** Bytes that {@link inlineReferences} may add to a schema: a definition that refers to itself twice doubles at each level. */
 const MAX_ADDED_BYTES = 32 * 1024
-/** Memory of a schema, and of a keyword in it. */
+/** Estimated bytes of a schema, and of a keyword in it. */
 const SCHEMA_BYTES = 64
 const KEYWORD_BYTES = 24
-/** Maximum definitions within each other. */
+/** Maximum depth of nested references. */
 const MAX_REFERENCES = 100
 /** Maximum depth at which a definition contains itself; deeper, `true` replaces it. */
 const MAX_SELF = 2
@@ -39,10 +39,11 @@ export function jsonSchemaOf(
   } catch (error) {
     throw new TypeError(`is not JSON: ${messageOf(error)}`, { cause: error })
   }
-  if (text.length > MAX_SCHEMA_CHARS) throw new TypeError(`has ${text.length} characters; at most ${MAX_SCHEMA_CHARS}`)
+  if (text.length > MAX_SCHEMA_CHARS)
+    throw new TypeError(`has ${text.length} characters; at most ${MAX_SCHEMA_CHARS} are allowed`)
   const copy: unknown = JSON.parse(text)
   if (!isSchemaObject(copy)) throw new TypeError('is not an object')
-  if (deeperThan(copy, MAX_SCHEMA_DEPTH)) throw new TypeError(`nests deeper than ${MAX_SCHEMA_DEPTH}`)
+  if (deeperThan(copy, MAX_SCHEMA_DEPTH)) throw new TypeError(`nests deeper than ${MAX_SCHEMA_DEPTH} levels`)
   if (holdsProtoKey(copy)) throw new TypeError('holds the key "__proto__"')
   return copy
 }
@@ -68,7 +69,7 @@ function convertToJsonSchema(schema: StandardToolSchema, side: 'input' | 'output
   }
   if (side === 'output') return {}
   throw new TypeError(
-    `comes from ${JSON.stringify(standard.vendor)}, which gives no JSON Schema; take zod 4, a library with ` +
+    `comes from ${JSON.stringify(standard.vendor)}, which provides no JSON Schema; use zod 4, a library with ` +
       'Standard JSON Schema, or JSON Schema itself',
   )
 }
@@ -102,7 +103,7 @@ export function stringList(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : []
 }
 
-/** Resolves `#`, `#/…` or `#anchor` in a schema; undefined if there is no such schema. Looks for each reference once. */
+/** Resolves `#`, `#/…` or `#anchor` in a schema; undefined if there is no such schema. The result is cached. */
 export function resolveReference(root: JsonSchemaObject, reference: string): JsonSchema | undefined {
   let known = references.get(root)
   if (known === undefined) references.set(root, (known = new Map<string, JsonSchema | undefined>()))
@@ -136,7 +137,7 @@ function findAnchor(root: JsonSchemaObject, name: string): JsonSchema | undefine
   return known.get(name)
 }
 
-/** The schemas of each root by their anchors; of equal ones the first counts. */
+/** The schemas of each root by their anchors; the first of several with the same anchor wins. */
 const anchors = new WeakMap<JsonSchemaObject, ReadonlyMap<unknown, JsonSchemaObject>>()
 
 function decodeStep(step: string): string {
@@ -175,7 +176,7 @@ export function roomOf(schema: JsonSchema): Room {
  * definition contains itself again, or the result needs more room, `true` replaces it: it admits more
  * than the original, never less.
  */
-export function withoutReferences(
+export function inlineReferences(
   root: JsonSchemaObject,
   schema: JsonSchema = root,
   room: Room = roomOf(schema),
@@ -195,7 +196,7 @@ export function withoutReferences(
       if (room.left < 0) break
     }
     const kept = room.left < 0 ? fields.filter(([keyword]) => !CLOSING.has(keyword)) : fields
-    const plain = withoutOneOf(Object.fromEntries(kept))
+    const plain = replaceOneOf(Object.fromEntries(kept))
     const reference = given['$ref']
     if (typeof reference !== 'string') return plain
     const target = resolveReference(root, reference)
@@ -223,7 +224,7 @@ export function withoutReferences(
 }
 
 /** Replaces `oneOf` by `anyOf`: if two branches are cut to `true`, both match. */
-function withoutOneOf({ oneOf, ...rest }: JsonSchemaObject): JsonSchemaObject {
+function replaceOneOf({ oneOf, ...rest }: JsonSchemaObject): JsonSchemaObject {
   if (oneOf === undefined) return rest
   if (rest['anyOf'] === undefined) return { ...rest, anyOf: oneOf }
   return { ...rest, allOf: [...schemaList(rest['allOf']), { anyOf: oneOf }] }

@@ -12,22 +12,22 @@ const MAX_MESSAGE_DEPTH = 1000
 /** Bytes at the beginning and at the end of an answer that are searched for its id. */
 const ID_BYTES = 256
 const INTERNAL_ERROR = -32_603
-/** Answers to requests of the server that may be on their way. */
-const MAX_ANSWERING = 32
+/** Maximum number of responses to requests of the server that are being sent. */
+const MAX_PENDING_RESPONSES = 32
 const MAX_REDIRECTS = 5
 const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308]
 const DATA = /^data: ?/
 
 /**
- * A message as the client may parse it: one that holds too much becomes the error of its request.
- * @throws RangeError if it holds too much and its request cannot be identified.
+ * Returns the message if it is within the bounds, else an error response to its request.
+ * @throws RangeError if it exceeds them and its request cannot be identified.
  */
 export function boundMessage(message: Uint8Array): Uint8Array {
   const { parts, depth } = scanJson(message)
   if (parts <= MAX_MESSAGE_PARTS && depth <= MAX_MESSAGE_DEPTH) return message
   const why =
     depth > MAX_MESSAGE_DEPTH
-      ? `the answer is nested deeper than ${MAX_MESSAGE_DEPTH}`
+      ? `the answer is nested deeper than ${MAX_MESSAGE_DEPTH} levels`
       : `the answer has more than ${MAX_MESSAGE_PARTS} values`
   const text = Buffer.from(message.buffer, message.byteOffset, message.byteLength)
   const ends = `${text.toString('latin1', 0, ID_BYTES)}\n${text.toString('latin1', Math.max(0, text.length - ID_BYTES))}`
@@ -48,15 +48,16 @@ export function pauseAfter(count: number): () => Promise<void> | undefined {
 
 /**
  * `fetch` with bounds on the messages of an MCP server, before the client parses them.
- * @param onExcess called for a stream of events that goes beyond them: the client would wait for the rest.
+ * @param onExcess called for a stream of events that exceeds them: the client would wait for the rest.
  */
 export function boundedFetch(onExcess: () => void): (url: string | URL, init?: RequestInit) => Promise<Response> {
-  let answering = 0
+  let pendingResponses = 0
   return async (url, init) => {
-    const isOwn = !isAnswer(init)
-    if (!isOwn && answering >= MAX_ANSWERING) throw new RangeError('the server asks faster than it takes answers')
-    if (!isOwn) answering += 1
-    const response = await fetchThere(url, init).finally(() => (answering -= isOwn ? 0 : 1))
+    const isPending = isResponse(init)
+    if (isPending && pendingResponses >= MAX_PENDING_RESPONSES)
+      throw new RangeError('the MCP server sends requests faster than it reads the responses')
+    if (isPending) pendingResponses += 1
+    const response = await fetchSameOrigin(url, init).finally(() => (pendingResponses -= isPending ? 1 : 0))
     if (response.body === null) return response
     const type = response.headers.get('content-type') ?? ''
     if (type.includes('text/event-stream')) {
@@ -68,19 +69,18 @@ export function boundedFetch(onExcess: () => void): (url: string | URL, init?: R
 }
 
 /**
- * True for an answer of the client to a request of the server. In its own requests and notifications, the client writes `method`
- * first.
+ * True for a response of the client to a request of the server. In requests and notifications, the client writes `method` first.
  */
-function isAnswer(init: RequestInit | undefined): boolean {
+function isResponse(init: RequestInit | undefined): boolean {
   const body = init?.method === 'POST' ? init.body : undefined
   return typeof body === 'string' && !body.startsWith('{"method"')
 }
 
 /**
- * Follows redirects within the server only: the headers, which may hold keys, are for nobody else.
- * @throws Error naming the address of another server.
+ * Follows redirects within the same origin only, because the headers may hold keys.
+ * @throws Error naming the address of another origin.
  */
-async function fetchThere(url: string | URL, init?: RequestInit): Promise<Response> {
+async function fetchSameOrigin(url: string | URL, init?: RequestInit): Promise<Response> {
   let address = new URL(url)
   for (let hop = 0; hop < MAX_REDIRECTS; hop += 1) {
     const response = await fetch(address, { ...init, redirect: 'manual' })
@@ -89,10 +89,11 @@ async function fetchThere(url: string | URL, init?: RequestInit): Promise<Respon
     await response.body?.cancel()
     const next = new URL(location, address)
     const isSame = next.origin === address.origin && (init?.method !== 'POST' || response.status >= 307)
-    if (!isSame) throw new Error(`it redirects to ${next.origin}${next.pathname}; give that address if you trust it`)
+    if (!isSame)
+      throw new Error(`the MCP server redirects to ${next.origin}${next.pathname}; use that address if you trust it`)
     address = next
   }
-  throw new Error(`it redirects more than ${MAX_REDIRECTS} times`)
+  throw new Error(`the MCP server redirects more than ${MAX_REDIRECTS} times`)
 }
 
 async function readBounded(body: ReadableStream<Uint8Array>): Promise<Uint8Array> {
@@ -114,10 +115,10 @@ async function readBounded(body: ReadableStream<Uint8Array>): Promise<Uint8Array
   return bytes.subarray(0, length)
 }
 
-/** Passes on whole lines of a stream of events; fails where an event is longer or holds more than a message may. */
+/** Passes on complete lines of a stream of events; fails if an event exceeds the bounds of a message. */
 function boundEvents(onExcess: () => void): TransformStream<Uint8Array, Uint8Array> {
   const lines = new LineSplitter(MAX_MESSAGE_BYTES)
-  const plain = plainLineEnds()
+  const normalizeLineEnds = createLineEndNormalizer()
   const pause = pauseAfter(MESSAGES_AT_ONCE)
   let isFirst = true
   // Counts of the current event, which may have several lines of data.
@@ -134,13 +135,14 @@ function boundEvents(onExcess: () => void): TransformStream<Uint8Array, Uint8Arr
     const data = line.subarray(field.length)
     const bounded = bytes === line.length ? boundMessage(data) : data
     parts += scanJson(bounded).parts
-    if (bytes > MAX_MESSAGE_BYTES || parts > MAX_MESSAGE_PARTS) throw new RangeError('an event holds too much')
+    if (bytes > MAX_MESSAGE_BYTES || parts > MAX_MESSAGE_PARTS)
+      throw new RangeError('an event exceeds the limits of a message')
     return bounded === data ? line : Buffer.concat([Buffer.from(field), bounded])
   }
   return new TransformStream({
     async transform(chunk, controller) {
       try {
-        for (const each of lines.push(plain(chunk))) {
+        for (const each of lines.push(normalizeLineEnds(chunk))) {
           const line =
             isFirst && each.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK) ? each.subarray(3) : each
           isFirst = false
@@ -156,10 +158,10 @@ function boundEvents(onExcess: () => void): TransformStream<Uint8Array, Uint8Arr
 }
 
 /**
- * Makes every end of a line a line feed. A stream of events may also end lines by a carriage return, alone or before the line
- * feed, as the client reads it too.
+ * Replaces every line end by a line feed. In a stream of events, a carriage return also ends a line, alone or before a line feed;
+ * the client accepts both.
  */
-function plainLineEnds(): (chunk: Uint8Array) => Uint8Array {
+function createLineEndNormalizer(): (chunk: Uint8Array) => Uint8Array {
   let endsInReturn = false
   return (chunk) => {
     const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)

@@ -27,7 +27,7 @@ export type McpServer = (McpProgram | McpAddress) & McpToolsOptions
 /** A connection to an MCP server. */
 export interface McpConnection extends AsyncDisposable {
   readonly tools: readonly Tool[]
-  /** Ends the connection, and the program that was started for it. Idempotent. */
+  /** Closes the connection, and ends the program that was started for it. Idempotent. */
   close(): Promise<void>
 }
 

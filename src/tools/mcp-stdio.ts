@@ -15,7 +15,7 @@ export interface StdioProgram {
 }
 
 const GRACE_MS = 2000
-/** Requests of the server that may wait for an answer at a time. Requests beyond that get none. */
+/** Maximum number of requests of the server that wait for a response. Further requests get none. */
 const MAX_UNANSWERED = 32
 
 /**
@@ -53,7 +53,7 @@ export class StdioTransport implements Transport {
 
   async send(message: JSONRPCMessage): Promise<void> {
     const stdin = this.#process?.stdin
-    if (stdin === undefined) throw new Error('Not connected')
+    if (stdin === undefined) throw new Error(`the MCP server ${this.#program.command} is not running`)
     await new Promise<void>((resolve, reject) => {
       stdin.write(`${JSON.stringify(message)}\n`, (error) => (error instanceof Error ? reject(error) : resolve()))
     })
@@ -75,7 +75,7 @@ export class StdioTransport implements Transport {
     for (const stream of [ending.stdin, ending.stdout, ending.stderr]) stream.destroy()
   }
 
-  /** Reads messages until the program closes its output. Without it no answer comes: then the program ends, too. */
+  /** Reads messages until the program closes its output, then ends the program, which can answer no more requests. */
   async #read(stdout: Readable): Promise<void> {
     const lines = new LineSplitter(MAX_MESSAGE_BYTES)
     const pause = pauseAfter(MESSAGES_AT_ONCE)
@@ -92,14 +92,14 @@ export class StdioTransport implements Transport {
     await this.close()
   }
 
-  /** @throws RangeError for a message that holds too much. */
+  /** @throws RangeError for a message that exceeds the bounds. */
   #take(line: Buffer): void {
     const bounded = boundMessage(line)
     let message: JSONRPCMessage
     try {
       message = JSON.parse(Buffer.from(bounded).toString('utf8')) as JSONRPCMessage
     } catch {
-      return // some programs print other lines, too
+      return // some programs also print lines that are not messages
     }
     const kind = kindOf(message)
     // The client is slow to refuse a line that is not a message. It subscribes to no notification, and keeps each for some turns.

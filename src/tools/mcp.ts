@@ -69,7 +69,7 @@ const NO_TIMEOUT_MS = MAX_TIMER_MS
  */
 export async function mcpTools(client: McpClient, options: McpToolsOptions = {}): Promise<Tool[]> {
   const { prefix = '', only, trustEffects = false } = options
-  const listed = await allTools(client, options.signal)
+  const listed = await listTools(client, options.signal)
   const names = new Set(listed.map(nameOf))
   const missing = (only ?? []).filter((name) => !names.has(name))
   if (missing.length > 0) {
@@ -95,7 +95,7 @@ function charsOf({ description, inputSchema, outputSchema }: Listing): number {
   return description.length + sizeUpTo([inputSchema, outputSchema], 2 * MAX_SCHEMA_CHARS)
 }
 
-async function allTools(client: McpClient, signal: AbortSignal | undefined): Promise<unknown[]> {
+async function listTools(client: McpClient, signal: AbortSignal | undefined): Promise<unknown[]> {
   const found: unknown[] = []
   const options = signal === undefined ? {} : { signal }
   let cursor: string | undefined
@@ -103,7 +103,8 @@ async function allTools(client: McpClient, signal: AbortSignal | undefined): Pro
     const params = cursor === undefined ? {} : { cursor }
     const listed = await client.request({ method: 'tools/list', params }, ANYTHING, options)
     const tools: unknown = field(listed, 'tools')
-    if (!Array.isArray(tools)) throw new TypeError('mcpTools: the server sent no list of tools')
+    if (!Array.isArray(tools))
+      throw new TypeError('mcpTools: the server answered tools/list, but sent no list of tools')
     if (found.length + tools.length > MAX_TOOLS) {
       throw new TypeError(`mcpTools: the server lists more than ${MAX_TOOLS} tools`)
     }
@@ -128,8 +129,10 @@ function listingOf(tool: unknown, trustEffects: boolean): Listing {
     const schema = field(tool, key)
     if (schema === undefined || schema === null) return undefined
     if (isSchemaObject(schema) && sizeUpTo(schema, MAX_SCHEMA_CHARS) < MAX_SCHEMA_CHARS) return schema
-    const what = isSchemaObject(schema) ? `has more than ${MAX_SCHEMA_CHARS} characters` : 'is not JSON Schema'
-    throw new TypeError(`mcpTools: the ${key} of the tool ${formatValue(name)} ${what}; name the others in \`only\``)
+    const problem = isSchemaObject(schema) ? `has more than ${MAX_SCHEMA_CHARS} characters` : 'is not JSON Schema'
+    throw new TypeError(
+      `mcpTools: the ${key} of the tool ${formatValue(name)} ${problem}; leave it out by naming the other tools in \`only\``,
+    )
   }
   return {
     name,
@@ -169,7 +172,10 @@ function answerOf(name: string, result: unknown): unknown {
   }
   const blocks: unknown[] = Array.isArray(result['content']) ? result['content'] : []
   if (isError)
-    throw new ToolCallError('tool_failed', errorTextOf(blocks) || `${name}: the MCP server says that the call failed`)
+    throw new ToolCallError(
+      'tool_failed',
+      joinErrorTexts(blocks) || `${name}: the MCP server says that the call failed`,
+    )
   if (result['structuredContent'] !== undefined) return result['structuredContent']
   const texts = blocks.map(textOf)
   return texts.includes(undefined) ? blocks : texts.join('\n')
@@ -180,7 +186,7 @@ function textOf(block: unknown): string | undefined {
 }
 
 /** The texts of an error, joined up to the maximum. Before it is sent, its secrets are removed and it is cut further. */
-function errorTextOf(blocks: readonly unknown[]): string {
+function joinErrorTexts(blocks: readonly unknown[]): string {
   let said = ''
   for (const block of blocks.slice(0, MAX_ERROR_CHARS)) {
     const text = textOf(block)

@@ -1,6 +1,6 @@
-import { constraintWords } from './constraints.ts'
-import { isSchemaObject, type JsonSchema, roomOf, withoutReferences } from './json-schema.ts'
-import { commonShape, type ObjectShape } from './object-shape.ts'
+import { describeConstraints } from './constraints.ts'
+import { isSchemaObject, type JsonSchema, roomOf, inlineReferences } from './json-schema.ts'
+import { commonShapeOf, type ObjectShape } from './object-shape.ts'
 import type { JsonSchemaObject } from './standard-schema.ts'
 
 /** A parameter of a tool, read once from its input schema. */
@@ -39,41 +39,41 @@ const MAX_PARAMETERS = 256
 
 /** @throws TypeError if the schema admits anything but objects, or has too many parameters. */
 export function normalizeInput(json: JsonSchemaObject): NormalizedInput {
-  const shape = inputShape(json)
+  const shape = inputShapeOf(json)
   const all = roomOf(json)
   const parameters = [...shape.properties].map(([key, schema], index) => {
     // The rest of a share goes to the parameters after it.
     const share = Math.floor(all.left / (shape.properties.size - index))
     const room = { left: share }
-    const resolved = withoutReferences(json, schema, room)
+    const resolved = inlineReferences(json, schema, room)
     all.left -= share - Math.min(Math.max(room.left, 0), share)
     const preset = defaultOf(resolved)
     const required = shape.required.has(key) && preset === undefined
     return { key, schema, resolved, required, nullable: admitsNull(resolved), preset, text: describeSchema(resolved) }
   })
-  return { json, parameters, more: takesMore(shape) }
+  return { json, parameters, more: acceptsMore(shape) }
 }
 
 /** Normalises the output schema of a tool. */
 export function normalizeOutput(json: JsonSchemaObject): NormalizedOutput {
-  const resolved = withoutReferences(json)
+  const resolved = inlineReferences(json)
   return { json, resolved, text: describeSchema(resolved) }
 }
 
-function inputShape(input: JsonSchemaObject): ObjectShape {
-  const shape = commonShape(input, input)
+function inputShapeOf(input: JsonSchemaObject): ObjectShape {
+  const shape = commonShapeOf(input, input)
   if (shape !== undefined && shape.properties.size > MAX_PARAMETERS) {
     throw new TypeError(`has ${shape.properties.size} parameters; at most ${MAX_PARAMETERS} are allowed`)
   }
   if (shape !== undefined) return shape
-  // `{}` admits everything, also objects; some use it for "any arguments".
+  // `{}` admits everything, including objects; some tools use it for "any arguments".
   if (Object.keys(input).every((keyword) => keyword.startsWith('$') || keyword === 'description')) {
     return { properties: new Map(), required: new Set(), additional: undefined, listed: false }
   }
   throw new TypeError('must describe an object: its properties are the parameters of the function')
 }
 
-function takesMore({ properties, additional, listed }: ObjectShape): boolean {
+function acceptsMore({ properties, additional, listed }: ObjectShape): boolean {
   if (additional !== undefined) return additional !== false
   return properties.size === 0 && !listed
 }
@@ -110,7 +110,7 @@ function admitsNull(schema: JsonSchema): boolean {
 function describeSchema(schema: JsonSchema): string {
   if (typeof schema === 'boolean') return ''
   const description = typeof schema['description'] === 'string' ? schema['description'].trim() : ''
-  const words = constraintWords(schema).join('; ')
+  const words = describeConstraints(schema).join('; ')
   if (words === '') return description
   return description === '' ? words : `${description} (${words})`
 }

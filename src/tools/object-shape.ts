@@ -26,18 +26,18 @@ export interface ObjectShape {
 const MAX_STEPS = 20_000
 const SCHEMA_STEPS = 20
 
-/** The work that is left for shapes. Shapes that are asked for by the same reader share it. */
+/** The remaining steps. All shapes that one caller computes share them. */
 export interface Steps {
   left: number
 }
 
 /** Steps for as many shapes as a tool may need. */
-export function stepsForAll(): Steps {
+export function makeSharedSteps(): Steps {
   return { left: 5 * MAX_STEPS }
 }
 
 /** The shape of a schema that admits only objects, or undefined. */
-export function objectShape(
+export function objectShapeOf(
   root: JsonSchemaObject,
   schema: JsonSchema,
   steps: Steps = { left: MAX_STEPS },
@@ -47,12 +47,12 @@ export function objectShape(
   const parts: ObjectShape[] = []
   if (typeof schema['$ref'] === 'string') {
     const target = resolveReference(root, schema['$ref'])
-    const shape = target === undefined ? undefined : objectShape(root, target, steps)
+    const shape = target === undefined ? undefined : objectShapeOf(root, target, steps)
     if (shape !== undefined) parts.push(shape)
   }
-  if (isObjectType(schema)) parts.push(ownShape(schema, steps))
+  if (isObjectType(schema)) parts.push(ownShapeOf(schema, steps))
   for (const part of schemaList(schema['allOf'])) {
-    const shape = objectShape(root, part, steps)
+    const shape = objectShapeOf(root, part, steps)
     if (shape !== undefined) parts.push(shape)
   }
   return parts.length === 0 || steps.left < 0 ? undefined : all(parts, steps)
@@ -62,19 +62,19 @@ export function objectShape(
  * The shape of a schema whose value is one of several objects: the fields of all of them, required if all require them.
  * Undefined if one of them is not an object.
  */
-export function commonShape(
+export function commonShapeOf(
   root: JsonSchemaObject,
   schema: JsonSchema,
   steps: Steps = { left: MAX_STEPS },
 ): ObjectShape | undefined {
-  const own = objectShape(root, schema, steps)
+  const own = objectShapeOf(root, schema, steps)
   if (typeof schema === 'boolean' || steps.left < 0) return own
   if (typeof schema['$ref'] === 'string' && own === undefined) {
     const target = resolveReference(root, schema['$ref'])
-    return target === undefined ? undefined : commonShape(root, target, steps)
+    return target === undefined ? undefined : commonShapeOf(root, target, steps)
   }
   const branches = [...schemaList(schema['anyOf']), ...schemaList(schema['oneOf'])]
-  const shapes = branches.map((branch) => commonShape(root, branch, steps))
+  const shapes = branches.map((branch) => commonShapeOf(root, branch, steps))
   const known = shapes.filter((shape) => shape !== undefined)
   if (known.length === 0 || known.length < shapes.length) return own
   const merged = either(known, steps)
@@ -88,7 +88,7 @@ function isObjectType(schema: JsonSchemaObject): boolean {
   return type === 'object' || (Array.isArray(type) && type.length === 1 && type[0] === 'object')
 }
 
-function ownShape(schema: JsonSchemaObject, steps: Steps): ObjectShape {
+function ownShapeOf(schema: JsonSchemaObject, steps: Steps): ObjectShape {
   const { additionalProperties } = schema
   const properties = new Map(schemaMap(schema['properties']))
   const required = new Set(stringList(schema['required']))

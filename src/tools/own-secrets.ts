@@ -2,7 +2,7 @@ import { Redactor } from '../redaction/index.ts'
 
 /**
  * Redacts the values of environment variables in texts. They are read for each text, because the host may change them. The
- * redactor is kept while they stay the same, because making one for a long value takes tens of milliseconds.
+ * redactor is cached until they change, because making one for a long value takes tens of milliseconds.
  */
 export function redactVariables(names: readonly string[]): (text: string, isCut?: boolean) => string {
   let values: readonly string[] = []

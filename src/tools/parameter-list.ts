@@ -1,4 +1,4 @@
-import { pythonLiteral } from './python-literal.ts'
+import { toPythonLiteral } from './python-literal.ts'
 import type { JsonSchemaObject } from './standard-schema.ts'
 
 /** One parameter of a tool, in list form. */
@@ -27,10 +27,10 @@ export function parametersSchema(parameters: readonly ParameterSpec[]): JsonSche
   const properties: Record<string, unknown> = {}
   for (const parameter of parameters) {
     if (typeof parameter.name !== 'string' || parameter.name === '' || parameter.name === '__proto__') {
-      throw new TypeError(`parameters: ${JSON.stringify(parameter.name)} is not a name`)
+      throw new TypeError(`parameters: ${JSON.stringify(parameter.name)} is not a valid parameter name`)
     }
     if (Object.hasOwn(properties, parameter.name)) {
-      throw new TypeError(`parameters: ${JSON.stringify(parameter.name)} stands twice`)
+      throw new TypeError(`parameters: ${JSON.stringify(parameter.name)} is a duplicate name`)
     }
     properties[parameter.name] = schemaOf(parameter)
   }
@@ -48,7 +48,7 @@ function schemaOf(parameter: ParameterSpec): JsonSchemaObject {
   const preset = parameter.default
   if (options !== undefined && preset !== undefined && !options.includes(preset)) {
     throw new TypeError(
-      `parameters: the default ${pythonLiteral(preset)} of ${JSON.stringify(parameter.name)} is not one of its options`,
+      `parameters: the default ${toPythonLiteral(preset)} of ${JSON.stringify(parameter.name)} is not one of its options`,
     )
   }
   return {
@@ -65,7 +65,9 @@ function typeOf({ name, type }: ParameterSpec): JsonSchemaObject {
   if (inner !== undefined) return { type: 'array', items: typeOf({ name, type: inner }) }
   const known = TYPES.get(type)
   if (known === undefined) {
-    throw new TypeError(`parameters: ${JSON.stringify(name)} has the unknown type ${JSON.stringify(type)}`)
+    throw new TypeError(
+      `parameters: ${JSON.stringify(name)} has the unknown type ${JSON.stringify(type)}; use one of ${[...TYPES.keys()].join(', ')}`,
+    )
   }
   return known === 'any' ? {} : { type: known }
 }

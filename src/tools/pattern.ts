@@ -11,8 +11,8 @@ const PLAIN = new RegExp(`^\\^?${ATOM}*\\$?$`)
 const ANCHORED = new RegExp(String.raw`^\^(?:${ATOM}(?:\{\d{1,2}\})?)*(?:[*+?]|\{\d{1,3},\d{0,3}\})?${ATOM}*\$?$`)
 
 /**
- * True for a pattern whose test takes time in proportion to any text: plain characters, or from the
- * beginning of the text with one repetition. Many others are harmless as well, but few can be told apart from harmful ones.
+ * True for a pattern that is tested in linear time: plain characters, or a pattern anchored at the beginning with one repetition.
+ * Many other patterns are linear as well, but are hard to tell from slow ones.
  */
 export function isLinearPattern(source: string): boolean {
   return source.length <= MAX_LINEAR_CHARS && (PLAIN.test(source) || ANCHORED.test(source))

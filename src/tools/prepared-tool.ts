@@ -135,7 +135,7 @@ function outputProblem(issues: readonly SchemaIssue[]): string {
 /** Messages of validation libraries for a missing field. */
 const MISSING = /undefined|required|missing/i
 /** Messages that are clear without the value. */
-const NO_VALUE = /is missing|no known name/
+const NO_VALUE = /is missing|is not a known name/
 
 function valueAt(value: unknown, path: readonly unknown[]): { value: unknown; missing: boolean } {
   let place = value

@@ -1,5 +1,5 @@
 import { identifier, isBuiltin, isIdentifier } from './python-name.ts'
-import { pythonLiteral } from './python-literal.ts'
+import { toPythonLiteral } from './python-literal.ts'
 
 /** A class that an annotation names. */
 export interface PythonClass {
@@ -16,7 +16,7 @@ export interface PythonField {
 }
 
 const MAX_NAME = 48
-/** Used in annotations themselves. */
+/** Names that annotations use. */
 const TAKEN = new Set(['Any', 'Literal', 'TypedDict', 'NotRequired', 'ToolError', 'ConversionError'])
 
 /** The `TypedDict` classes of one tool. Each comes after those that it names, except itself. */
@@ -31,20 +31,20 @@ export class PythonClasses {
     this.#prefix = prefix
   }
 
-  /** The preferred name of a class: from its title, its definition, or its place. */
-  wantedName(title: unknown, reference: string | undefined, path: readonly string[]): string {
+  /** Derives the preferred name of a class from its title, its definition, or its place. */
+  preferredNameOf(title: unknown, reference: string | undefined, path: readonly string[]): string {
     const defined = reference?.split('/').at(-1) ?? ''
     for (const words of [title, defined.startsWith('__') ? '' : defined]) {
       if (typeof words !== 'string' || !/^[A-Za-z]/.test(words.trim())) continue
-      const name = pascal(words)
+      const name = toPascalCase(words)
       if (name.length <= MAX_NAME) return this.#prefix + name
     }
-    return pascal(path.join(' ')).slice(0, MAX_NAME)
+    return toPascalCase(path.join(' ')).slice(0, MAX_NAME)
   }
 
   /** Reserves a name for a class that is not written yet. */
   reserve(wanted: string): string {
-    const name = this.#free(wanted)
+    const name = this.#findFreeName(wanted)
     this.#reserved.add(name)
     return name
   }
@@ -57,11 +57,11 @@ export class PythonClasses {
     }
     const name = reserved ?? this.reserve(wanted)
     this.#written.set(name, { wanted, text })
-    this.list.push({ name, source: classSource(name, fields) })
+    this.list.push({ name, source: writeClass(name, fields) })
     return name
   }
 
-  #free(wanted: string): string {
+  #findFreeName(wanted: string): string {
     const base = TAKEN.has(wanted) || isBuiltin(wanted) ? `${wanted}_` : wanted
     for (let number = 1; ; number += 1) {
       const name = number === 1 ? base : `${base}${number}`
@@ -71,19 +71,19 @@ export class PythonClasses {
 }
 
 /** `search orders` → `SearchOrders`. */
-export function pascal(words: string): string {
+export function toPascalCase(words: string): string {
   const parts = words.split(/[^\p{XID_Continue}]+|_+/u).filter((part) => part !== '')
   const name = parts.map((part) => part.slice(0, 1).toUpperCase() + part.slice(1)).join('')
   return identifier(name === '' ? 'Value' : name)
 }
 
-function classSource(name: string, fields: readonly PythonField[]): string {
+function writeClass(name: string, fields: readonly PythonField[]): string {
   const notes = fields.map(({ note }) => (note === '' ? '' : `  # ${note}`))
   if (fields.every(({ key }) => isIdentifier(key) && !key.startsWith('__'))) {
     const lines = fields.map(({ key, type }, index) => `    ${key}: ${type}${notes[index]}`)
     return [`class ${name}(TypedDict):`, ...lines].join('\n')
   }
   // Only this form allows keys that are not identifiers.
-  const lines = fields.map(({ key, type }, index) => `    ${pythonLiteral(key, '"')}: ${type},${notes[index]}`)
+  const lines = fields.map(({ key, type }, index) => `    ${toPythonLiteral(key, '"')}: ${type},${notes[index]}`)
   return [`${name} = TypedDict("${name}", {`, ...lines, '})'].join('\n')
 }

@@ -26,10 +26,10 @@ export interface PythonFunction {
 }
 
 /**
- * The functions at the top level of Python source, in order. Source with a header that does not end is invalid: such a function
- * is undefined, and the last one. Nothing is run.
+ * Returns the functions at the top level of Python source, in order. If a header does not end, the source is invalid: that function
+ * is undefined and the last entry. Nothing is run.
  */
-export function pythonFunctions(source: string): ReadonlyMap<string, PythonFunction | undefined> {
+export function parsePythonFunctions(source: string): ReadonlyMap<string, PythonFunction | undefined> {
   const found = new Map<string, PythonFunction | undefined>()
   let depth = 0
   let decorated = false
@@ -41,7 +41,7 @@ export function pythonFunctions(source: string): ReadonlyMap<string, PythonFunct
         const [all = '', word, name = ''] = head
         found.delete(name)
         at += all.length
-        const made = functionAt(source, at, { name, isAsync: word !== undefined, isDecorated: decorated })
+        const made = parseFunction(source, at, { name, isAsync: word !== undefined, isDecorated: decorated })
         found.set(name, made)
         if (made === undefined) break
         decorated = lineStarts = false
@@ -53,7 +53,7 @@ export function pythonFunctions(source: string): ReadonlyMap<string, PythonFunct
     lineStarts = char === '\n'
     if (OPEN.has(char)) depth += 1
     if (CLOSE.has(char)) depth = Math.max(0, depth - 1)
-    at = afterToken(source, at)
+    at = skipToken(source, at)
   }
   return found
 }
@@ -72,16 +72,16 @@ function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | u
 }
 
 /** The index after the string, comment or character that begins at `at`. */
-function afterToken(source: string, at: number): number {
+function skipToken(source: string, at: number): number {
   const quote = matchAt(QUOTE, source, at)?.[0]
-  if (quote !== undefined) return afterString(source, at + quote.length, quote)
+  if (quote !== undefined) return skipString(source, at + quote.length, quote)
   if (source[at] !== '#') return at + 1
   const end = source.indexOf('\n', at)
   return end === -1 ? source.length : end
 }
 
 /** The index after a string. A quote after a backslash does not end it, even in a raw string. */
-function afterString(source: string, from: number, quote: string): number {
+function skipString(source: string, from: number, quote: string): number {
   for (let at = from; at < source.length; at += 1) {
     if (source[at] === '\\') at += 1
     else if (source.startsWith(quote, at)) return at + quote.length
@@ -113,7 +113,7 @@ function readUntil(source: string, from: number, stops: string): Piece | undefin
     if (OPEN.has(char)) depth += 1
     if (CLOSE.has(char)) depth -= 1
     if (depth < 0) return undefined
-    const next = word === undefined ? afterToken(source, at) : at + word.length
+    const next = word === undefined ? skipToken(source, at) : at + word.length
     if (/\s/.test(char)) {
       if (parts.at(-1) !== ' ') parts.push(' ')
     } else if (char !== '#' && !/^\\\r?\n/.test(source.slice(at, at + 3))) parts.push(source.slice(at, next))
@@ -124,14 +124,14 @@ function readUntil(source: string, from: number, stops: string): Piece | undefin
 
 type Begun = Pick<PythonFunction, 'name' | 'isAsync' | 'isDecorated'>
 
-function functionAt(source: string, from: number, begun: Begun): PythonFunction | undefined {
-  let at = afterBlank(source, from)
+function parseFunction(source: string, from: number, begun: Begun): PythonFunction | undefined {
+  let at = skipBlank(source, from)
   let typeParameters = ''
   if (source[at] === '[') {
     const inner = readUntil(source, at + 1, ']')
     if (inner === undefined) return undefined
     typeParameters = `[${inner.text}]`
-    at = afterBlank(source, inner.end + 1)
+    at = skipBlank(source, inner.end + 1)
   }
   if (source[at] !== '(') return undefined
   const pieces: string[] = []
@@ -142,7 +142,7 @@ function functionAt(source: string, from: number, begun: Begun): PythonFunction 
     pieces.push(piece.text)
     at = piece.end
   } while (piece.stop === ',')
-  at = afterBlank(source, at + 1)
+  at = skipBlank(source, at + 1)
   let returns: string | undefined
   if (source.startsWith('->', at)) {
     const annotation = readUntil(source, at + 2, ':')
@@ -151,10 +151,10 @@ function functionAt(source: string, from: number, begun: Begun): PythonFunction 
     at = annotation.end
   }
   if (source[at] !== ':') return undefined
-  return { ...begun, typeParameters, ...parametersOf(pieces), returns, docstring: docstringAt(source, at + 1) }
+  return { ...begun, typeParameters, ...parametersOf(pieces), returns, docstring: readDocstring(source, at + 1) }
 }
 
-function afterBlank(source: string, from: number): number {
+function skipBlank(source: string, from: number): number {
   return from + (matchAt(BLANK, source, from)?.[0].length ?? 0)
 }
 
@@ -176,7 +176,7 @@ function parametersOf(pieces: readonly string[]): Pick<PythonFunction, 'params' 
 }
 
 function parameterOf(piece: string, kind: PythonParameter['kind']): PythonParameter {
-  // With a stop at the end, the text after the last `=` or `:` is read like the others.
+  // A stop is appended, so that the text after the last `=` or `:` is read like the rest.
   const ended = `${piece};`
   const name = readUntil(ended, 0, ':=;')
   const after = name?.stop === ':' ? readUntil(ended, name.end + 1, '=;') : undefined
@@ -191,13 +191,13 @@ function parameterOf(piece: string, kind: PythonParameter['kind']): PythonParame
 
 const PREFIX = /([rRuU]?)(?=["'])/y
 
-function docstringAt(source: string, from: number): string {
+function readDocstring(source: string, from: number): string {
   const at = from + (matchAt(BLANK_OR_COMMENT, source, from)?.[0].length ?? 0)
   const prefix = matchAt(PREFIX, source, at)?.[1]
   if (prefix === undefined) return ''
   const quote = matchAt(QUOTE, source, at + prefix.length)?.[0] ?? ''
   const start = at + prefix.length + quote.length
-  const text = source.slice(start, afterString(source, start, quote) - quote.length)
+  const text = source.slice(start, skipString(source, start, quote) - quote.length)
   return cleanDocstring(prefix.toLowerCase() === 'r' ? text : unescape(text))
 }
 

@@ -1,29 +1,29 @@
 /**
- * A JSON value as Python source, in the form of Python's `repr`, or with `"` as preferred quote.
+ * Formats a JSON value as Python source, like Python's `repr`; `quote` is the preferred quote.
  */
-export function pythonLiteral(value: unknown, quote: '"' | "'" = "'"): string {
+export function toPythonLiteral(value: unknown, quote: '"' | "'" = "'"): string {
   if (value === null || value === undefined) return 'None'
   if (typeof value === 'boolean') return value ? 'True' : 'False'
   if (typeof value === 'number') return pythonNumber(value)
   if (typeof value === 'string') return pythonString(value, quote)
-  if (Array.isArray(value)) return `[${value.map((item) => pythonLiteral(item, quote)).join(', ')}]`
+  if (Array.isArray(value)) return `[${value.map((item) => toPythonLiteral(item, quote)).join(', ')}]`
   if (typeof value !== 'object') return 'None'
   return `{${Object.entries(value)
-    .map(([key, item]) => `${pythonString(key, quote)}: ${pythonLiteral(item, quote)}`)
+    .map(([key, item]) => `${pythonString(key, quote)}: ${toPythonLiteral(item, quote)}`)
     .join(', ')}}`
 }
 
-/** A longer `Literal` is not written. */
+/** Maximum characters of a `Literal[…]`. */
 const MAX_LITERAL_CHARS = 400
 
 /** `Literal[…]` of values; undefined if Python does not allow one of them in it, or if it is too long. */
-export function literalType(values: readonly unknown[]): string | undefined {
+export function literalTypeOf(values: readonly unknown[]): string | undefined {
   if (values.length === 0 || !values.every(fitsLiteral)) return undefined
-  const text = `Literal[${values.map((value) => pythonLiteral(value, '"')).join(', ')}]`
+  const text = `Literal[${values.map((value) => toPythonLiteral(value, '"')).join(', ')}]`
   return text.length > MAX_LITERAL_CHARS ? undefined : text
 }
 
-/** True for a value that Python allows in `Literal[…]`. `None` is written in addition. */
+/** True for a value that Python allows in `Literal[…]`. Callers add `None` to the union. */
 export function fitsLiteral(value: unknown): boolean {
   return typeof value === 'string' || typeof value === 'boolean' || Number.isSafeInteger(value)
 }

@@ -19,9 +19,9 @@ export function toolName(given: string): string {
   // Python normalises names in the same way.
   const normal = given.normalize('NFKC')
   // Letters of other alphabets can look like Latin ones, so that two tools look alike.
-  const strange = /[^\0-\x7F]/u.exec(normal)?.[0]
-  if (strange !== undefined) {
-    throw new TypeError(`the tool name ${shown} holds ${JSON.stringify(strange)}: use ASCII letters, digits and _`)
+  const nonAscii = /[^\0-\x7F]/u.exec(normal)?.[0]
+  if (nonAscii !== undefined) {
+    throw new TypeError(`the tool name ${shown} holds ${JSON.stringify(nonAscii)}: use ASCII letters, digits and _`)
   }
   if (!/[A-Za-z0-9]/.test(normal)) throw new TypeError(`the tool name ${shown} has no letter and no digit`)
   if (/^__.*__$/.test(normal)) throw new TypeError(`the tool name ${shown} is reserved for Python; rename the tool`)
@@ -48,7 +48,7 @@ export function isBuiltin(name: string): boolean {
   return BUILTINS.has(name)
 }
 
-/** Names that nothing can be bound to. */
+/** Names that cannot be assigned to. */
 const RESERVED: ReadonlySet<string> = new Set([...PYTHON_KEYWORDS, '__debug__'])
 
 /** Public names of the module `builtins` of Python 3.10 to 3.13, with those that `site` adds. */

@@ -11,8 +11,8 @@ import {
 import { refuseUnknown } from '../support/index.ts'
 import { normalizeInput, type NormalizedInput } from './normalized-schema.ts'
 import { type ParameterSpec, parametersSchema } from './parameter-list.ts'
-import { type PythonFunction, pythonFunctions, type PythonParameter } from './python-function.ts'
-import { literalType } from './python-literal.ts'
+import { type PythonFunction, parsePythonFunctions, type PythonParameter } from './python-function.ts'
+import { literalTypeOf } from './python-literal.ts'
 import { toolName } from './python-name.ts'
 import { checkedOf, type PythonSignature, signatureOf } from './signature.ts'
 import { textOf } from './stub.ts'
@@ -69,7 +69,7 @@ export function definePythonTool(options: PythonToolOptions): PythonTool {
   const { name } = found
   const description = options.description ?? found.docstring
   if (typeof description !== 'string' || (description === '' && options.description === undefined)) {
-    throw new TypeError(`definePythonTool ${name}: give a description, as text, or the function a docstring`)
+    throw new TypeError(`definePythonTool ${name}: pass a description as text, or add a docstring to the function`)
   }
   checkSecrets(name, secrets)
   checkParameters(found, parameters)
@@ -96,7 +96,7 @@ export function definePythonTool(options: PythonToolOptions): PythonTool {
     sandbox,
     signature,
     stub: textOf(headOf(found, params), signature.doc),
-    checked: checkedTool(found, { ...declared, signature }, input),
+    checked: checkedToolOf(found, { ...declared, signature }, input),
   })
 }
 
@@ -107,7 +107,7 @@ export function isPythonTool(tool: unknown): tool is PythonTool {
 }
 
 /** A Python tool in a request to run. */
-export function sourceOnWire({ name, source, stub }: PythonTool): PythonToolSource {
+export function toWireSource({ name, source, stub }: PythonTool): PythonToolSource {
   return { name, source, stub }
 }
 
@@ -150,7 +150,7 @@ function textOfFile(file: string): string {
 }
 
 function functionOf({ name: given, file }: PythonToolOptions, source: string, where: string): PythonFunction {
-  const functions = pythonFunctions(source)
+  const functions = parsePythonFunctions(source)
   const names = [...functions.keys()]
   const last = names.at(-1)
   if (last !== undefined && functions.get(last) === undefined) {
@@ -162,7 +162,7 @@ function functionOf({ name: given, file }: PythonToolOptions, source: string, wh
   const name = given ?? ofFile ?? names.find((each) => !each.startsWith('_')) ?? names[0]
   if (name === undefined) throw new TypeError(`definePythonTool: ${where} defines no function`)
   if (toolName(name) !== name) {
-    const of = file === undefined ? '' : ` (of ${file}): give name`
+    const of = file === undefined ? '' : ` (of ${file}); pass the option name`
     throw new TypeError(`definePythonTool: ${JSON.stringify(name)} is not a Python function name${of}`)
   }
   const found = functions.get(name)
@@ -176,7 +176,9 @@ function functionOf({ name: given, file }: PythonToolOptions, source: string, wh
 function checkSecrets(name: string, secrets: unknown): void {
   if (Array.isArray(secrets) && secrets.every((secret) => typeof secret === 'string' && SECRET_NAME.test(secret)))
     return
-  throw new TypeError(`definePythonTool ${name}: secrets must be a list of names of environment variables`)
+  throw new TypeError(
+    `definePythonTool ${name}: secrets must be a list of names of environment variables (letters, digits and "_", no digit first)`,
+  )
 }
 
 function checkParameters({ name, params, more, isDecorated }: PythonFunction, given: readonly ParameterSpec[]): void {
@@ -204,9 +206,9 @@ function parameterOf(
   }
 }
 
-/** `Literal[…]` of the options, which say more than the annotation of the source; undefined if it cannot be written. */
+/** `Literal[…]` of the options, which are more precise than the annotation in the source; undefined if it cannot be written. */
 function typeOfOptions(param: PythonParameter, options: readonly unknown[] = []): string | undefined {
-  const literal = literalType(options.filter((option) => option !== null))
+  const literal = literalTypeOf(options.filter((option) => option !== null))
   if (literal === undefined) return undefined
   return options.includes(null) || param.default === 'None' ? `${literal} | None` : literal
 }
@@ -249,7 +251,7 @@ function parameterText({ name, default: preset }: PythonParameter, type: string)
 }
 
 /** A decorator may change the arguments of the function, and whether it is async. */
-function checkedTool(found: PythonFunction, signature: PythonSignature, input: NormalizedInput): CheckedTool {
+function checkedToolOf(found: PythonFunction, signature: PythonSignature, input: NormalizedInput): CheckedTool {
   const { isAsync, isDecorated, rest } = found
   const checked = checkedOf(signature, input, undefined)
   return isDecorated

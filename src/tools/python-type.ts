@@ -1,8 +1,8 @@
-import { constraintWords, truncateLine } from './constraints.ts'
+import { describeConstraints, truncateLine } from './constraints.ts'
 import { asSchema, isSchemaObject, type JsonSchema, resolveReference, schemaList, schemaMap } from './json-schema.ts'
-import { type ObjectShape, objectShape, type Steps, stepsForAll } from './object-shape.ts'
+import { type ObjectShape, objectShapeOf, type Steps, makeSharedSteps } from './object-shape.ts'
 import type { PythonClasses, PythonField } from './python-classes.ts'
-import { fitsLiteral, literalType, pythonLiteral } from './python-literal.ts'
+import { fitsLiteral, literalTypeOf, toPythonLiteral } from './python-literal.ts'
 import type { JsonSchemaObject } from './standard-schema.ts'
 
 /** Limits per tool; beyond them, annotations are `Any` or `dict`. */
@@ -21,7 +21,7 @@ export class PythonTypes {
   readonly #unfinished = new Map<JsonSchemaObject, { readonly wanted: string; name: string | undefined }>()
   /** Other schemas in progress. */
   readonly #open = new Set<JsonSchemaObject>()
-  readonly #shapeSteps: Steps = stepsForAll()
+  readonly #shapeSteps: Steps = makeSharedSteps()
   #steps = 0
 
   constructor(root: JsonSchemaObject, classes: PythonClasses) {
@@ -93,7 +93,7 @@ export class PythonTypes {
   }
 
   #shapeOf(schema: JsonSchema): ObjectShape | undefined {
-    return objectShape(this.#root, schema, this.#shapeSteps)
+    return objectShapeOf(this.#root, schema, this.#shapeSteps)
   }
 
   #array(schema: JsonSchemaObject, place: Place): string {
@@ -117,7 +117,7 @@ export class PythonTypes {
       return `dict[str, ${values.length === 0 ? 'Any' : union(values)}]`
     }
     if (this.#classes.list.length + this.#unfinished.size >= MAX_CLASSES) return 'dict[str, Any]'
-    const wanted = this.#classes.wantedName(schema['title'], place.reference, place.path)
+    const wanted = this.#classes.preferredNameOf(schema['title'], place.reference, place.path)
     const entry: { readonly wanted: string; name: string | undefined } = { wanted, name: undefined }
     this.#unfinished.set(schema, entry)
     const fields = this.#fields(shape, place)
@@ -131,7 +131,7 @@ export class PythonTypes {
     return [...properties].map(([key, schema]) => {
       const found = union(this.#members(schema, nestedPlace(place, key)))
       // The name of a class that is not yet defined must be quoted.
-      const type = this.#namesUnfinished(found) ? pythonLiteral(found, '"') : found
+      const type = this.#namesUnfinished(found) ? toPythonLiteral(found, '"') : found
       return { key, type: required.has(key) ? type : `NotRequired[${type}]`, note: noteOf(schema) }
     })
   }
@@ -183,7 +183,7 @@ function typesOf(schema: JsonSchemaObject): string[] {
 function literals(values: readonly unknown[]): string[] {
   if (values.length === 0) return ['Any']
   const literal = values.filter(fitsLiteral)
-  const text = literalType(literal)
+  const text = literalTypeOf(literal)
   const others = values.filter((value) => !fitsLiteral(value)).map(typeOfValue)
   return [...(text === undefined ? literal.map(typeOfValue) : [text]), ...others]
 }
@@ -215,5 +215,5 @@ function union(members: readonly string[]): string {
 function noteOf(schema: JsonSchema): string {
   if (typeof schema === 'boolean') return ''
   const description = typeof schema['description'] === 'string' ? [schema['description']] : []
-  return truncateLine([...description, ...constraintWords(schema)].join('; '), MAX_NOTE_CHARS)
+  return truncateLine([...description, ...describeConstraints(schema)].join('; '), MAX_NOTE_CHARS)
 }

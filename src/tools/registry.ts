@@ -57,11 +57,11 @@ export class ToolRegistry {
     const sandbox = options.sandbox ?? (isPythonTool(tool) ? tool.sandbox : undefined) ?? 'default'
     if (this.#entries.some((entry) => entry.sandbox === sandbox && entry.tool.name === tool.name)) {
       throw new TypeError(
-        `ToolRegistry: the sandbox ${JSON.stringify(sandbox)} has a tool ${JSON.stringify(tool.name)} already`,
+        `ToolRegistry: the sandbox ${JSON.stringify(sandbox)} already has a tool ${JSON.stringify(tool.name)}; rename one of them`,
       )
     }
     const own = isPythonTool(tool) ? tool.dependencies : []
-    this.#entries.push({ sandbox, tool, dependencies: sortWords([...own, ...(options.dependencies ?? [])]) })
+    this.#entries.push({ sandbox, tool, dependencies: sortUnique([...own, ...(options.dependencies ?? [])]) })
     this.#tools = [...new Set(hostTools(this.#entries))]
     this.#pythonTools = [...new Set(pythonTools(this.#entries))]
     this.#sandboxes.delete(sandbox)
@@ -80,12 +80,12 @@ export class ToolRegistry {
 
   /** The packages of all tools, of all sandboxes, sorted. */
   get dependencies(): readonly string[] {
-    return sortWords(this.#entries.flatMap(({ dependencies }) => dependencies))
+    return sortUnique(this.#entries.flatMap(({ dependencies }) => dependencies))
   }
 
   /** Names of the sandboxes that have tools, sorted. */
   get sandboxes(): readonly string[] {
-    return sortWords(this.#entries.map(({ sandbox }) => sandbox))
+    return sortUnique(this.#entries.map(({ sandbox }) => sandbox))
   }
 
   /** A digest of all tools and their sandboxes, independent of the order of registration. */
@@ -104,9 +104,9 @@ export class ToolRegistry {
       sandbox: name,
       tools,
       pythonTools: ownPythonTools,
-      dependencies: sortWords(entries.flatMap(({ dependencies }) => dependencies)),
-      secrets: sortWords(ownPythonTools.flatMap(({ secrets }) => secrets)),
-      hostSecrets: sortWords(tools.flatMap(({ secrets }) => secrets)),
+      dependencies: sortUnique(entries.flatMap(({ dependencies }) => dependencies)),
+      secrets: sortUnique(ownPythonTools.flatMap(({ secrets }) => secrets)),
+      hostSecrets: sortUnique(tools.flatMap(({ secrets }) => secrets)),
       digest: digestOf(entries),
     }
     this.#sandboxes.set(name, made)
@@ -122,19 +122,19 @@ function pythonTools(entries: readonly Entry[]): PythonTool[] {
   return entries.map(({ tool }) => tool).filter(isPythonTool)
 }
 
-function sortWords(words: readonly string[]): string[] {
+function sortUnique(words: readonly string[]): string[] {
   return [...new Set(words)].toSorted()
 }
 
 function digestOf(entries: readonly Entry[]): string {
   const lines = entries.map(({ sandbox, tool, dependencies }) =>
-    canonical({ sandbox, dependencies, ...(isPythonTool(tool) ? ofPython(tool) : ofHost(tool)) }),
+    toCanonicalJson({ sandbox, dependencies, ...(isPythonTool(tool) ? ofPython(tool) : ofHost(tool)) }),
   )
   return createHash('sha256').update(lines.toSorted().join('\n')).digest('hex')
 }
 
 function ofPython({ name, description, source, checked, secrets }: PythonTool): object {
-  return { name, description, source, checked, secrets: sortWords(secrets) }
+  return { name, description, source, checked, secrets: sortUnique(secrets) }
 }
 
 function ofHost(tool: Tool): object {
@@ -144,14 +144,14 @@ function ofHost(tool: Tool): object {
     description,
     effect,
     limits: { timeoutMs, maxCalls, concurrency },
-    secrets: sortWords(tool.secrets),
+    secrets: sortUnique(tool.secrets),
     input: jsonSchemaOf(tool.input, 'input'),
     output: tool.output === undefined ? undefined : jsonSchemaOf(tool.output, 'output'),
   }
 }
 
 /** JSON with sorted keys. */
-function canonical(value: unknown): string {
+function toCanonicalJson(value: unknown): string {
   return JSON.stringify(value, (_key, item: unknown) =>
     typeof item === 'object' && item !== null && !Array.isArray(item)
       ? Object.fromEntries(Object.entries(item).toSorted(([a], [b]) => (a < b ? -1 : 1)))

@@ -1,4 +1,4 @@
-/** The part of a schema of zod that is read. */
+/** The internals of a zod schema that {@link relaxZod} reads. */
 interface ZodInternals {
   readonly _zod: { readonly def: ZodDefinition; readonly bag?: { readonly patterns?: Iterable<RegExp> } }
 }
@@ -15,10 +15,11 @@ interface ZodDefinition {
 /** Makes the JSON Schema of zod lenient, as an `override` of its converter. */
 export function relaxZod({ zodSchema, jsonSchema }: { readonly zodSchema: object; readonly jsonSchema: object }): void {
   const { def, bag } = (zodSchema as ZodInternals)._zod
-  const reads = def.type === 'pipe' && def.in?._zod.def.type === 'transform'
-  // A File has no fields, whatever JSON Schema calls it.
-  if (def.coerce === true || def.type === 'catch' || def.type === 'file' || reads) return keepOnly(jsonSchema, [])
-  if (TAKES_UNDEFINED.has(def.type)) return writeUndefinedAsNull(jsonSchema)
+  const isPreprocessed = def.type === 'pipe' && def.in?._zod.def.type === 'transform'
+  // The JSON Schema of a File requires a string, which a File is not.
+  if (def.coerce === true || def.type === 'catch' || def.type === 'file' || isPreprocessed)
+    return keepOnly(jsonSchema, [])
+  if (TAKES_UNDEFINED.has(def.type)) return admitNull(jsonSchema)
   const checks = [def, ...(def.checks ?? []).map(({ _zod }) => _zod.def)]
   const patterns = [...checks.flatMap(({ pattern }) => pattern ?? []), ...(bag?.patterns ?? [])]
   const hasFlags = patterns.some(({ flags }) => flags !== '' && flags !== 'u')
@@ -27,8 +28,8 @@ export function relaxZod({ zodSchema, jsonSchema }: { readonly zodSchema: object
 
 const TAKES_UNDEFINED: ReadonlySet<string | undefined> = new Set(['optional', 'default', 'prefault'])
 
-/** In a list, undefined becomes null where the value is written as JSON. */
-function writeUndefinedAsNull(json: object): void {
+/** Also admits null, because JSON represents undefined in a list as null. */
+function admitNull(json: object): void {
   const given = { ...json }
   keepOnly(json, [])
   Object.assign(json, { anyOf: [given, { type: 'null' }] })

@@ -6,8 +6,8 @@ import { ToolCallError } from './tool-error.ts'
 export const MAX_RESULT_BYTES: number = CAPS.answerBytes
 const MAX_DEPTH = 199
 /**
- * The cost of each value in addition to its text: a value costs the host far more than its bytes, and a small graph of shared
- * parts cannot expand without limit.
+ * The cost of each value in addition to its text: a value takes far more memory than its bytes, and a small graph of shared
+ * parts must not expand without limit.
  */
 const NODE_BYTES = 16
 const MAX_STEP = 80
@@ -22,7 +22,7 @@ export function resultJson(tool: string, value: unknown): string {
   try {
     plain = new PlainCopy().of(value, { above: undefined, step: '$' })
   } catch (error) {
-    const known = unsendable(error)
+    const known = asUnsendable(error)
     if (known !== undefined) throw new ToolCallError(known.code, `${tool}: ${known.message}`)
     // A getter, a toJSON or a proxy threw.
     throw new ToolCallError('invalid_result', `${tool}: the answer cannot be read: ${textOfThrown(error)}`, {
@@ -31,7 +31,7 @@ export function resultJson(tool: string, value: unknown): string {
   }
   const text = JSON.stringify(plain)
   if (text.length > MAX_RESULT_BYTES || Buffer.byteLength(text) > MAX_RESULT_BYTES) {
-    throw new ToolCallError('result_too_large', `${tool}: ${tooLarge()}`)
+    throw new ToolCallError('result_too_large', `${tool}: ${makeTooLargeMessage()}`)
   }
   return text
 }
@@ -46,7 +46,7 @@ class Unsendable extends Error {
 }
 
 /** `Array.isArray` throws for a revoked proxy. */
-function unsendable(thrown: unknown): Unsendable | undefined {
+function asUnsendable(thrown: unknown): Unsendable | undefined {
   try {
     return thrown instanceof Unsendable ? thrown : undefined
   } catch {
@@ -85,7 +85,7 @@ class PlainCopy {
         if (value <= Number.MAX_SAFE_INTEGER && value >= Number.MIN_SAFE_INTEGER) return Number(value)
         throw new Unsendable(
           'invalid_result',
-          `${placeText(place)}: an integer beyond 2^53 cannot be sent; answer with text`,
+          `${placeText(place)}: an integer beyond 2^53 cannot be sent; return it as text`,
         )
       case 'object':
         return value === null ? null : this.#object(value, place)
@@ -140,7 +140,7 @@ class PlainCopy {
   }
 
   #list(values: Iterable<unknown>, size: number, place: Place): unknown[] {
-    this.#spend(size) // the commas; and a list that is too long is known at once
+    this.#spend(size) // for the commas; also detects a list that is too long before it is copied
     const list: unknown[] = []
     for (const value of values) list.push(this.of(value, { above: place, step: list.length }))
     return list
@@ -174,7 +174,7 @@ class PlainCopy {
 
   #spend(bytes: number): void {
     this.#bytes += bytes
-    if (this.#bytes > MAX_RESULT_BYTES) throw new Unsendable('result_too_large', tooLarge())
+    if (this.#bytes > MAX_RESULT_BYTES) throw new Unsendable('result_too_large', makeTooLargeMessage())
   }
 }
 
@@ -202,12 +202,12 @@ function checkedNumber(value: number, place: Place): number {
   if (Number.isInteger(value) && !Number.isSafeInteger(value) && Math.abs(value) < 1e21) {
     throw new Unsendable(
       'invalid_result',
-      `${placeText(place)}: an integer beyond 2^53 has lost digits already; answer with text`,
+      `${placeText(place)}: an integer beyond 2^53 has already lost digits; return it as text`,
     )
   }
   return value
 }
 
-function tooLarge(): string {
-  return `the answer has more than ${MAX_RESULT_BYTES} bytes, or a million values; answer with less, or page by page`
+function makeTooLargeMessage(): string {
+  return `the answer has more than ${MAX_RESULT_BYTES} bytes, or a million values; return less, or page by page`
 }

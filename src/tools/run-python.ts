@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import {
-  displayNotes,
+  noteDisplays,
   type DisplayNote,
   FileNews,
   type FileNote,
@@ -11,7 +11,7 @@ import {
   type ShownValue,
 } from './answer-files.ts'
 import { type McpBlock, mcpBlockOf, type ModelOutput, modelOutputOf } from './answer-parts.ts'
-import { type RanCell, formatCellValue, stateText } from './cell-answer.ts'
+import { type RanCell, formatCellValue, describeState } from './cell-answer.ts'
 import type { ToolSet } from './tool-set.ts'
 import { type NamedPackage, packagesText, truncateAndCount } from '../support/index.ts'
 
@@ -44,7 +44,7 @@ export interface RanScript extends RanCell {
   readonly hasResult: boolean
   readonly finalData: unknown
   readonly error: string | null
-  /** Null if nothing failed, also where the script gave no result and needed none. */
+  /** Null if nothing failed, even if the script emitted no result. */
   readonly errorKind: string | null
   readonly traceback: string | null
   readonly stdout: string
@@ -136,7 +136,7 @@ export function runPythonTool(
     const files = news?.selectNew(ran.files) ?? ran.files
     if (files.length > 0) await options.onFiles?.(files)
     const notes = await notesOf(files)
-    const shownValues = displayNotes(ran.displays, maxChars)
+    const shownValues = noteDisplays(ran.displays, maxChars)
     const pictureNotes = await notesOf(shownValues.pictures)
     const isCell = options.lasts === 'variables'
     const answer = answerOf(ran, notes, shownValues.notes, { max: maxChars, isCell })
@@ -256,14 +256,14 @@ function answerOf(
   }
 }
 
-/** A note about facts that the model would not notice by itself. */
+/** A note with facts that the rest of the answer does not show. */
 function noteOf(
   ran: RanScript,
   { max, needsResult }: { readonly max: number; readonly needsResult: boolean },
 ): { readonly note?: string } {
   const { hasResult, warnings } = ran
   const notes = warnings.filter(({ code }) => code === 'nan_as_null').map(({ message }) => message)
-  const state = stateText(ran, max)
+  const state = describeState(ran, max)
   if (state !== undefined) notes.unshift(state)
   if (needsResult && !hasResult) notes.unshift('the script ended without calling emit_result(data): there is no result')
   return notes.length === 0 ? {} : { note: truncateAndCount(notes.join('\n'), max) }
@@ -275,8 +275,8 @@ function boundedJson(value: unknown, max: number): unknown {
   return text.length <= max ? value : truncateAndCount(text, max)
 }
 
-/** The first items that fit, with a note on the number of missing ones. */
-function boundedList<T>(items: readonly T[], max: number, wordOn: (count: number) => T): T[] {
+/** The first items that fit, followed by a note on the number of omitted items. */
+function boundedList<T>(items: readonly T[], max: number, makeNote: (count: number) => T): T[] {
   const kept: T[] = []
   let length = 0
   for (const item of items) {
@@ -285,7 +285,7 @@ function boundedList<T>(items: readonly T[], max: number, wordOn: (count: number
     kept.push(item)
   }
   const missing = items.length - kept.length
-  return missing === 0 ? kept : [...kept, wordOn(missing)]
+  return missing === 0 ? kept : [...kept, makeNote(missing)]
 }
 
 function leftOutNote(count: number): string {

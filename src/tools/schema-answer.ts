@@ -2,10 +2,10 @@ import { MAX_ANSWER_CHARS } from '../judge/index.ts'
 import { checkOrRefuse, compileSchema, type SchemaCheck } from './compile-schema.ts'
 import type { JsonSchemaObject, SchemaIssue } from './standard-schema.ts'
 
-/** The question: a schema and a value, both as JSON. */
+/** A request to check a value against a schema, both as JSON. */
 export interface SchemaQuestion {
   readonly schema: string
-  /** Undefined if JSON has no form for it: the code that sends such a value refuses it with the reason. */
+  /** Undefined if JSON cannot represent it: the code that sends such a value refuses it with the reason. */
   readonly value: string | undefined
   /** False for the JSON Schema of a library's schema: if it is invalid, it admits everything, and the library checks by itself. */
   readonly mustBeValid?: boolean
@@ -20,7 +20,7 @@ const compiled = new Map<string, SchemaCheck>()
 compileSchema({})
 compileSchema({ $schema: 'http://json-schema.org/draft-07/schema#' })
 
-/** The first problem of the value as JSON, or an empty text. Runs in the judge's process. */
+/** Returns the first problem of the value as JSON, or an empty text. Runs in the judge's process. */
 export function answer({ schema, value, mustBeValid = false }: SchemaQuestion): string {
   if (value === undefined) return ''
   const issue = checkOf(schema, mustBeValid)(JSON.parse(value))
@@ -36,12 +36,12 @@ function checkOf(schema: string, mustBeValid: boolean): SchemaCheck {
   if (known !== undefined) return known
   if (compiled.size >= MAX_KEPT) compiled.clear()
   const json = JSON.parse(schema) as JsonSchemaObject
-  const made = mustBeValid ? checkOrRefuse(json) : compileOrTakeAll(json)
+  const made = mustBeValid ? checkOrRefuse(json) : compileOrAcceptAll(json)
   compiled.set(key, made)
   return made
 }
 
-function compileOrTakeAll(schema: JsonSchemaObject): SchemaCheck {
+function compileOrAcceptAll(schema: JsonSchemaObject): SchemaCheck {
   try {
     return compileSchema(schema)
   } catch {

@@ -3,7 +3,7 @@ import { isLinearPattern } from './pattern.ts'
 import type { JsonSchemaObject } from './standard-schema.ts'
 
 const MAX_COST = 2000
-/** Formats of the schema compiler that take more than linear time, or are not known to take less. It ignores unknown ones. */
+/** Formats of the schema compiler that are not known to take linear time. The compiler ignores unknown formats. */
 const SLOW_FORMATS: ReadonlySet<string> = new Set([
   'byte',
   'duration',
@@ -25,9 +25,9 @@ const SLOW_FORMATS: ReadonlySet<string> = new Set([
 const DATA = new Set(['const', 'default', 'enum', 'examples', 'required', 'description', 'title'])
 
 /**
- * The most subschemas that judge one value, with every reference followed: the time of a judgement is at most in proportion to
- * this and the size of the data. Undefined where it may take more: for patterns and formats that may backtrack, for
- * `uniqueItems`, which compares all with all, for a schema that contains itself, and for a very large one.
+ * The maximum number of subschemas applied to one value, with every reference followed: validation time is at most proportional to
+ * this number times the size of the data. Undefined if it may take longer: for patterns and formats that may backtrack, for
+ * `uniqueItems`, which compares every pair, for a recursive schema, and for a very large one.
  */
 export function costOf(root: JsonSchemaObject): number | undefined {
   let cost = 0
@@ -53,7 +53,7 @@ export function costOf(root: JsonSchemaObject): number | undefined {
   return weigh(root, ['#']) ? cost : undefined
 }
 
-/** Keywords whose schemas are weighed where a reference uses them. */
+/** Keywords whose schemas are counted where a reference uses them. */
 const DEFINITIONS = new Set(['$defs', 'definitions'])
 
 function isLinear(schema: JsonSchemaObject): boolean {

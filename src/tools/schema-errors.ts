@@ -12,7 +12,7 @@ const MAX_ISSUES = 5
 const MAX_STEPS = 20
 const MAX_STEP = 80
 
-/** The errors of ajv as one issue, with a bounded text and path: `expected integer`, at its place. */
+/** The errors of ajv as one issue with a bounded message and path, such as `expected integer`. */
 export function issueOf(root: JsonSchemaObject, errors: readonly ErrorObject[]): SchemaIssue {
   const { message, path = [] } = firstIssueOf(root, errors)
   const shown = path.slice(0, MAX_STEPS)
@@ -31,14 +31,14 @@ function firstIssueOf(root: JsonSchemaObject, errors: readonly ErrorObject[]): S
   const last = errors.at(-1)
   if (last === undefined) return { message: 'does not match the schema' }
   if ((last.keyword === 'anyOf' || last.keyword === 'oneOf') && !hasMatches(last)) {
-    return ofAlternatives(root, last, errors.slice(0, -1))
+    return describeUnion(root, last, errors.slice(0, -1))
   }
   return describeError(root, last)
 }
 
 /**
- * A value for an error text: its JSON, with Python's words for null, true and false. A long value is described and not cut:
- * redaction does not find a secret of which only the beginning is left.
+ * Formats a value for an error text: its JSON, with Python's names of null, true and false. A long value is described and not cut,
+ * because redaction does not find a truncated secret.
  */
 export function formatForPython(value: unknown): string {
   if (value === null || value === undefined) return 'None'
@@ -57,7 +57,7 @@ function describe(value: unknown): string {
   return Array.isArray(value) ? `a list of ${value.length} items` : 'a large value'
 }
 
-/** The first few of the problems, each in a bounded text, and the number of the others. A library may report a million. */
+/** Joins the first problems, each in a bounded text, with the number of the others. A library may report a million. */
 export function joinProblems(issues: readonly SchemaIssue[], textOf: (issue: SchemaIssue) => string): string {
   const shown = issues.slice(0, MAX_ISSUES).map((issue) => truncate(textOf(issue), MAX_MESSAGE))
   return issues.length > MAX_ISSUES ? `${shown.join('; ')}; and ${issues.length - MAX_ISSUES} more` : shown.join('; ')
@@ -79,14 +79,14 @@ export function keyOf(step: unknown): unknown {
 }
 
 /** Reports the branch of a union whose problem is deepest: it is most likely the intended one. */
-function ofAlternatives(root: JsonSchemaObject, union: ErrorObject, branches: readonly ErrorObject[]): SchemaIssue {
+function describeUnion(root: JsonSchemaObject, union: ErrorObject, branches: readonly ErrorObject[]): SchemaIssue {
   const depth = union.instancePath.length
   const deepest = branches
     .filter(({ instancePath, keyword }) => instancePath.length > depth || keyword === 'required')
     .toSorted((a, b) => b.instancePath.length - a.instancePath.length)[0]
   if (deepest !== undefined) return describeError(root, deepest)
-  const words = branches.map((branch) => describeError(root, branch).message.replace(/^expected /, ''))
-  return { path: pathOf(union), message: `expected ${[...new Set(words)].join(' or ')}` }
+  const expected = branches.map((branch) => describeError(root, branch).message.replace(/^expected /, ''))
+  return { path: pathOf(union), message: `expected ${[...new Set(expected)].join(' or ')}` }
 }
 
 function hasMatches({ params }: ErrorObject): boolean {
@@ -120,7 +120,7 @@ function describeError(root: JsonSchemaObject, error: ErrorObject): SchemaIssue 
     case 'oneOf':
       return { path, message: 'matches more than one of the allowed forms' }
     case 'false schema':
-      return { path, message: 'nothing is allowed here' }
+      return { path, message: 'no value is allowed here' }
     default:
       return { path, message: (error.message ?? error.keyword).replace(/^must be /, 'expected ') }
   }
@@ -131,7 +131,7 @@ function unknownField(parent: unknown, path: readonly unknown[], name: string): 
   const known = isSchemaObject(properties) ? Object.keys(properties) : []
   return {
     path: [...path, name],
-    message: `is no known name.${name.length > MAX_STEP ? '' : didYouMean(name, known)}`,
+    message: `is not a known name.${name.length > MAX_STEP ? '' : didYouMean(name, known)}`,
   }
 }
 

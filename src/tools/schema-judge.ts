@@ -6,15 +6,15 @@ import { costOf } from './schema-cost.ts'
 import type { JsonSchemaObject, SchemaIssue } from './standard-schema.ts'
 import { partsOf, type ValuePart } from './value-parts.ts'
 
-/** Larger values are judged by the judge's process, whatever the schema. */
+/** Larger values are checked in the judge's process, whatever the schema. */
 const MAX_INLINE_CHARS = 64 * 1024
 /** Characters times the cost of the schema; about 50 ms. */
 const MAX_INLINE_WORK = 2 * 1024 * 1024
-/** Larger schemas of tool servers are compiled there. */
+/** Larger schemas of tool servers are compiled in the judge's process. */
 const MAX_FOREIGN_CHARS = 2048
-/** A value that takes more memory is not checked: its text and its copy there would add to it. */
+/** A value that takes more memory is not checked: its text, and its copy in the judge's process, would add to it. */
 const MAX_JUDGED_MEMORY = 32 * 1024 * 1024
-/** The memory of a schema and of the code that it is compiled to. */
+/** Bytes of memory per character of a schema, including its compiled code. */
 const BYTES_OF_SCHEMA_CHAR = 6
 /** The time for one value. An ordinary value takes milliseconds. */
 const DEADLINE_MS = 1000
@@ -22,8 +22,8 @@ const DEADLINE_MS = 1000
 const ANSWER = siblingModule(import.meta.url, 'schema-answer')
 
 /**
- * Checks values from a script or a tool server against JSON Schema: small values at once where the schema bounds the
- * time, all others by the judge's process, within a deadline.
+ * Checks values from a script or a tool server against JSON Schema: small values at once if the schema bounds the
+ * time, all others in the judge's process, within a deadline.
  */
 export class SchemaJudge {
   readonly #schema: JsonSchemaObject
@@ -33,7 +33,7 @@ export class SchemaJudge {
   #text: string | undefined
 
   /**
-   * @param isOwn false for the schema of a tool server: it is compiled when a value is to be checked, in that process unless it is small.
+   * @param isOwn false for the schema of a tool server: it is compiled at the first check, in the judge's process unless it is small.
    * @throws TypeError for invalid JSON Schema of the host's own.
    */
   constructor(schema: JsonSchemaObject, isOwn: boolean) {
@@ -62,7 +62,7 @@ export interface SchemaText {
 }
 
 /**
- * Has a value checked by the judge's process, a large one in parts. A value that JSON cannot represent is not checked here:
+ * Checks a value in the judge's process, a large one in parts. A value that JSON cannot represent is not checked here:
  * the code that sends values refuses it with the reason.
  * @param mustBeValid true if an invalid schema is a problem, false if it admits everything.
  */
@@ -86,7 +86,7 @@ export async function problemByJudge(
     const judgement = await askJudge({ module: ANSWER, input, inputBytes, deadlineMs, requester, kind: text })
     const issue = issueIn(judgement)
     if (issue !== undefined) return placeIssue(issue, part)
-    // All parts share the time of a value, but for the first one, during which the process may start.
+    // All parts after the first one share the deadline; the process may start during the first one.
     if (part.firstIndex !== undefined) deadlineMs = Math.max(1, deadlineMs - (performance.now() - startedAt))
   }
   return undefined
@@ -97,7 +97,7 @@ function placeIssue(issue: SchemaIssue, { path, firstIndex }: ValuePart): Schema
   if (firstIndex === undefined || issue.isUnchecked === true) return issue
   const [index, ...rest] = issue.path ?? []
   if (typeof index === 'number') return { ...issue, path: [...path, index + firstIndex, ...rest] }
-  // The message names the place, counted from the first item of the part.
+  // The place in the message is counted from the first item of the part.
   return { ...issue, message: `from item ${firstIndex} on, ${issue.message}`, path }
 }
 
@@ -108,7 +108,7 @@ function issueIn(judgement: Judgement): SchemaIssue | undefined {
     case 'timed-out':
       return makeUncheckedIssue(` within ${DEADLINE_MS} ms`)
     case 'busy':
-      return makeUncheckedIssue(': other values take all the time for checks; try again')
+      return makeUncheckedIssue(': too many other values are being checked; try again')
     case 'out-of-memory':
       return makeUncheckedIssue(': it takes too much memory')
     case 'failed':

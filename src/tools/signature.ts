@@ -5,7 +5,7 @@ import { type PythonClass, PythonClasses } from './python-classes.ts'
 import { identifier } from './python-name.ts'
 import { PythonTypes } from './python-type.ts'
 
-/** A tool as {@link signatureOf} reads it. */
+/** The input of {@link signatureOf}. */
 export interface ToolDescription {
   /** The Python name. */
   readonly name: string
@@ -30,7 +30,7 @@ export function signatureOf(tool: ToolDescription, classPrefix = ''): PythonSign
   const { name, input, output } = tool
   const classes = new PythonClasses(classPrefix)
   const types = new PythonTypes(input.json, classes)
-  const names = parameterNames(input)
+  const names = nameParameters(input)
   const parameters = input.parameters.map((parameter) => {
     const type = types.annotation(parameter.schema, [name, parameter.key])
     return parameterOf(parameter, names.get(parameter.key) ?? parameter.key, type)
@@ -67,7 +67,7 @@ export function checkedOf(
 }
 
 /** A Python name for each key. A key that is a valid name keeps it. */
-function parameterNames({ parameters, more }: NormalizedInput): Map<string, string> {
+function nameParameters({ parameters, more }: NormalizedInput): Map<string, string> {
   const taken = new Set(more ? ['more'] : [])
   const names = new Map<string, string>()
   const keys = parameters.map(({ key }) => key)
@@ -95,7 +95,7 @@ function parameterOf(parameter: NormalizedParameter, name: string, type: string)
   if (preset !== undefined && (preset !== null || nullable)) {
     return { ...base, type, required, nullable, default: preset }
   }
-  // A missing argument is `None` in Python, which is not sent.
+  // A missing argument is `None` in Python and is not sent.
   return { ...base, type: nullable ? type : `${type} | None`, required, nullable }
 }
 
@@ -111,7 +111,7 @@ function docOf({ description, input, output }: ToolDescription, params: readonly
     ...(args.length === 0 ? [] : [`Args:\n${args.join('\n')}`]),
     ...(result === '' ? [] : [`Returns:\n    ${indent(result)}`]),
   ]
-  return printable(sections.filter((section) => section !== '').join('\n\n'))
+  return toPrintable(sections.filter((section) => section !== '').join('\n\n'))
 }
 
 function indent(text: string): string {
@@ -119,7 +119,7 @@ function indent(text: string): string {
 }
 
 /** Text that is safe in a docstring: it cannot end it, and has no invisible or direction-changing characters. */
-function printable(text: string): string {
+function toPrintable(text: string): string {
   const clean = text
     .replaceAll(/\r\n?|[\u2028\u2029]/g, '\n')
     .replaceAll(/[^\P{C}\n\t\u200C\u200D]/gu, '')

@@ -1,7 +1,7 @@
 import type { ToolParameter, ToolSignature } from '../protocol/index.ts'
 import { truncateLine } from './constraints.ts'
 import type { PythonClass } from './python-classes.ts'
-import { pythonLiteral } from './python-literal.ts'
+import { toPythonLiteral } from './python-literal.ts'
 
 /** The text of one tool for a model, without classes: `def search(query: str) -> list[Order]:` and its docstring. */
 export function stubOf(signature: ToolSignature): string {
@@ -45,7 +45,7 @@ export function stubsOf(tools: readonly Stubbed[], maxChars: number = Number.POS
 function parameterText(param: ToolParameter): string {
   const head = `${param.name}: ${param.type}`
   if (param.required) return head
-  if (param.default !== undefined) return `${head} = ${pythonLiteral(param.default)}`
+  if (param.default !== undefined) return `${head} = ${toPythonLiteral(param.default)}`
   return `${head} = ${param.nullable ? '...' : 'None'}`
 }
 
@@ -63,7 +63,7 @@ function renderWithClasses({ signature, classes, stub }: Stubbed, written: Set<s
 
 /** One line for each tool, with its summary, or only its name if summaries do not fit; the list is cut if names do not fit. */
 function listTools(tools: readonly Stubbed[], maxChars: number): string[] {
-  const summaries = tools.map(({ signature }) => summaryLine(signature))
+  const summaries = tools.map(({ signature }) => formatSummary(signature))
   if (lengthOf(summaries) <= maxChars) return summaries
   const names = tools.map(({ signature }) => `# ${signature.name}`)
   if (lengthOf(names) <= maxChars) return names
@@ -98,7 +98,7 @@ function lengthOf(lines: readonly string[]): number {
   return lines.reduce((sum, line) => sum + line.length + 1, 0)
 }
 
-function summaryLine({ name, params, more, doc }: ToolSignature): string {
+function formatSummary({ name, params, more, doc }: ToolSignature): string {
   const names = [
     ...params.map((param) => (param.required ? param.name : `${param.name}=…`)),
     ...(more ? ['**more'] : []),

@@ -54,7 +54,7 @@ function askForAll(approval: (call: never) => unknown, { name }: Tool, asked: As
   ])
 }
 
-/** The tool with its approval decided by a status. Where that does not apply, its own `approve` decides. */
+/** The tool with its approval decided by a status. If the status is `not-applicable`, its own `approve` decides. */
 function withDecider(tool: Tool, ask: (call: AskedCall) => unknown): Tool {
   const { approve: own, name } = tool
   const approve = async (input: unknown, context: ToolContext): Promise<boolean> => {
@@ -81,6 +81,8 @@ function statusOf(
     typeof given === 'object' && given !== null ? given : { type: given }
   const type = STATUSES.find((one) => one === status.type)
   if (type === undefined)
-    throw new TypeError(`toolApproval of ${formatValue(name)}: ${formatValue(given)} is none of ${STATUSES.join(', ')}`)
+    throw new TypeError(
+      `toolApproval of ${formatValue(name)}: ${formatValue(given)} is not a status; use one of ${STATUSES.join(', ')}`,
+    )
   return typeof status.reason === 'string' ? { type, reason: status.reason } : { type }
 }

@@ -3,15 +3,15 @@
  * ({@link ToolCallError}).
  */
 export const TOOL_ERROR_CODES: Readonly<Record<ToolErrorCode, string>> = {
-  unknown_tool: 'The run was given no tool of that name.',
+  unknown_tool: 'The run has no tool of that name.',
   invalid_arguments: 'The arguments do not match the input schema, or cannot be sent; the message names the parameter.',
-  invalid_result: 'What the tool answered does not match its output schema, or cannot be sent as JSON.',
-  result_too_large: 'The answer has more bytes than one answer may have.',
+  invalid_result: 'The answer of the tool does not match its output schema, or cannot be sent as JSON.',
+  result_too_large: 'The answer exceeds the maximum size of one answer.',
   call_limit: 'The tool was called more often than `maxCalls` allows in one run.',
   denied: 'The call needs the approval of a person, and did not get it; the message gives the reason.',
   timed_out: 'The tool did not answer within its `timeoutMs`.',
   cancelled: 'The run ended, or was cancelled, before the tool answered.',
-  tool_failed: 'The tool threw an error; the message is what it said.',
+  tool_failed: 'The tool threw an error; the message is that of the error.',
   wrong_process: "The script called a tool from a process that it had forked; only the script's own may.",
 }
 

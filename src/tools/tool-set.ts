@@ -3,8 +3,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { CheckedTool, PythonToolSource, ToolSignature } from '../protocol/index.ts'
 import { acceptTool, type KeyedTool, type NamedTool } from './accept.ts'
 import { prepareTool, type PreparedTool } from './prepared-tool.ts'
-import { pascal } from './python-classes.ts'
-import { isPythonTool, type PythonTool, sourceOnWire } from './python-tool.ts'
+import { toPascalCase } from './python-classes.ts'
+import { isPythonTool, type PythonTool, toWireSource } from './python-tool.ts'
 import { stubsOf, type Stubbed } from './stub.ts'
 import type { Tool } from './tool.ts'
 
@@ -51,8 +51,8 @@ export interface ToolSource {
 export type ToolsInput = readonly NamedTool[] | Readonly<Record<string, KeyedTool>> | ToolSource | ToolSet
 
 /**
- * Prepares tools for runs. The result is kept for the same list or record while it holds the same tools, so that calling
- * it for each run costs nothing.
+ * Prepares tools for runs. The result is cached for the same list or record while it holds the same tools, so that a call for each
+ * run costs nothing.
  * @throws TypeError, naming the tool, for a name that no function can have or that two tools have, for a schema that is
  * invalid, and for a value that is not a tool.
  */
@@ -63,7 +63,7 @@ export function prepareTools(given: ToolsInput): ToolSet {
   if (isSource(given) && (given.pythonTools ?? []).length === 0) return prepareTools(given.tools)
   const elements = allElements(given)
   if (known?.elements !== undefined && sameElements(known.elements, elements)) return known.set
-  const steps = toolSet(elements.map(({ key, tool }) => acceptTool(tool, key)))
+  const steps = makeToolSet(elements.map(({ key, tool }) => acceptTool(tool, key)))
   let step = steps.next()
   while (step.done !== true) step = steps.next()
   return keepSet(given, elements, step.value)
@@ -75,7 +75,7 @@ export function prepareTools(given: ToolsInput): ToolSet {
  */
 export async function prepareInTurns(tools: readonly Tool[]): Promise<void> {
   try {
-    const steps = toolSet(tools)
+    const steps = makeToolSet(tools)
     let step = steps.next()
     for (; step.done !== true; step = steps.next()) await nextTurn()
     keepSet(tools, elementsOf(tools), step.value)
@@ -92,7 +92,7 @@ export async function prepareInTurns(tools: readonly Tool[]): Promise<void> {
 export function acceptedTools(given: ToolsInput): readonly (Tool | PythonTool)[] {
   if (typeof given !== 'object' || given === null) throw new TypeError('tools: expected a list of tools or a tool set')
   if ('signatures' in given && given.signatures !== undefined && typeof (given as ToolSet).stubs === 'function')
-    throw new TypeError('tools: they are prepared already; give the list or the set itself')
+    throw new TypeError('tools: these tools are already prepared; pass the list or the set that they were made of')
   return allElements(given).map(({ key, tool }) => acceptTool(tool, key))
 }
 
@@ -154,12 +154,12 @@ function sameElements(a: readonly Element[], b: readonly Element[]): boolean {
 }
 
 /** Makes the set in steps of one tool each. */
-function* toolSet(given: readonly (Tool | PythonTool)[]): Generator<undefined, ToolSet> {
+function* makeToolSet(given: readonly (Tool | PythonTool)[]): Generator<undefined, ToolSet> {
   const named = new Map<string, PreparedTool | PythonTool>()
   const classes = new Map<string, string>()
   const prefixes = new Map<string, number>()
   for (const tool of given) {
-    const made = isPythonTool(tool) ? tool : withOwnClasses(tool, classes, prefixes)
+    const made = isPythonTool(tool) ? tool : prepareWithUniqueClasses(tool, classes, prefixes)
     const other = named.get(made.name)
     if (other !== undefined) {
       const names = [other, made].map(formatToolName).join(' and ')
@@ -177,7 +177,7 @@ function* toolSet(given: readonly (Tool | PythonTool)[]): Generator<undefined, T
   return {
     tools: new Map(all.map((tool) => [tool.name, tool])),
     pythonTools: new Map(pythonTools.map((tool) => [tool.name, tool])),
-    sources: pythonTools.map(sourceOnWire),
+    sources: pythonTools.map(toWireSource),
     requiredSecrets: [...new Set(pythonTools.flatMap(({ secrets }) => secrets))],
     get checked() {
       return (checked ??= [...named.values()].map((tool) => tool.checked))
@@ -204,16 +204,22 @@ const MAX_KEPT_TEXTS = 4
 
 /**
  * Prepares a tool so that its class names are unique in the set, except for equal classes.
- * @throws TypeError for a tool whose classes are named like others with every prefix.
+ * @throws TypeError for a tool whose classes clash with others under every prefix that is tried.
  */
-function withOwnClasses(tool: Tool, classes: ReadonlyMap<string, string>, prefixes: Map<string, number>): PreparedTool {
+function prepareWithUniqueClasses(
+  tool: Tool,
+  classes: ReadonlyMap<string, string>,
+  prefixes: Map<string, number>,
+): PreparedTool {
   const clashes = (made: PreparedTool): boolean =>
     made.classes.some(({ name, source }) => classes.has(name) && classes.get(name) !== source)
   let made = prepareTool(tool)
-  const prefix = pascal(made.name)
+  const prefix = toPascalCase(made.name)
   for (let attempt = 0; clashes(made); attempt += 1) {
     if (attempt === MAX_PREFIXES)
-      throw new TypeError(`tools: rename ${JSON.stringify(tool.name)}: its classes are named like others`)
+      throw new TypeError(
+        `tools: the classes of ${JSON.stringify(tool.name)} have the names of other tools' classes; rename the tool`,
+      )
     // The next tool with the same prefix continues from this number.
     const number = (prefixes.get(prefix) ?? 0) + 1
     prefixes.set(prefix, number)
@@ -222,7 +228,7 @@ function withOwnClasses(tool: Tool, classes: ReadonlyMap<string, string>, prefix
   return made
 }
 
-/** Each preparation of a tool costs the host milliseconds. */
+/** Maximum number of prefixes that are tried: each attempt takes the host milliseconds. */
 const MAX_PREFIXES = 5
 
 function digestOf(tools: readonly PreparedTool[], pythonTools: readonly PythonTool[]): string {

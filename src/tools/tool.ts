@@ -1,4 +1,4 @@
-import { didYouMean, MAX_TIMER_MS } from '../support/index.ts'
+import { didYouMean, formatValue, MAX_TIMER_MS } from '../support/index.ts'
 import {
   type AcceptedBy,
   type JsonSchemaObject,
@@ -95,7 +95,10 @@ export function defineTool<const S extends ToolSchema, const O extends ToolSchem
   if (!EFFECTS.has(effect)) refuse(name, `effect must be read, idempotent or write, not ${JSON.stringify(effect)}`)
   checkSecrets(name, secrets)
   if (timeoutMs !== undefined && !(timeoutMs > 0 && timeoutMs <= MAX_TIMER_MS)) {
-    refuse(name, `timeoutMs must be a number of milliseconds above 0 and up to ${MAX_TIMER_MS}`)
+    refuse(
+      name,
+      `timeoutMs must be a number of milliseconds above 0 and up to ${MAX_TIMER_MS}, not ${formatValue(timeoutMs)}`,
+    )
   }
   checkCount(name, 'maxCalls', maxCalls)
   checkCount(name, 'concurrency', concurrency)
@@ -117,7 +120,8 @@ export function defineTool<const S extends ToolSchema, const O extends ToolSchem
       typeof approve === 'function'
         ? (value: unknown, context: ToolContext) => approve(value as ValueOf<S>, context)
         : approve,
-    // Called as a method, so that a tool that is an instance of a class has its fields.
+    // Called as a method, so that `this` is the tool if it is an instance of a class.
+
     execute: (value: unknown, context: ToolContext) => options.execute(value as ValueOf<S>, context),
   })
 }
@@ -153,12 +157,12 @@ function isPlainObject(value: unknown): value is JsonSchemaObject {
 
 function checkSecrets(tool: string, secrets: unknown): void {
   if (Array.isArray(secrets) && secrets.every((secret) => typeof secret === 'string' && ENV_NAME.test(secret))) return
-  refuse(tool, 'secrets must be a list of names of environment variables')
+  refuse(tool, 'secrets must be a list of names of environment variables (letters, digits and "_", no digit first)')
 }
 
 function checkCount(tool: string, option: string, value: unknown): void {
   if (value === undefined || (Number.isSafeInteger(value) && Number(value) >= 1)) return
-  refuse(tool, `${option} must be a whole number of at least 1`)
+  refuse(tool, `${option} must be a whole number of at least 1, not ${formatValue(value)}`)
 }
 
 function kindOf(value: unknown): string {

@@ -14,7 +14,7 @@ import {
 /** Validates a value: returns the value to use, or its issues. `requester` takes turns with others at the judge's process. */
 export type Validator = (value: unknown, requester?: Requester) => SchemaResult | Promise<SchemaResult>
 
-/** A value of fewer characters cannot have many problems. */
+/** Smaller values are not checked against JSON Schema first: they cannot have many problems. */
 const FEW_CHARS = 2048
 
 /**
@@ -45,14 +45,14 @@ export function standardSchemaOf(schema: JsonSchemaObject): StandardToolSchema {
   const checked: StandardToolSchema = {
     '~standard': { vendor: 'json-schema', validate, jsonSchema: { input: () => json, output: () => json } },
   }
-  // The schema is bounded already.
+  // The judge already bounds the check, so boundedValidator() must not wrap it again.
   validators.set(checked, validate)
   return checked
 }
 
 /**
- * JSON Schema of a tool server as the schema of a validation library. It is compiled where a value is checked, and no earlier: a
- * schema that is invalid, or slow to compile, refuses the values of its own tool.
+ * JSON Schema of a tool server as the schema of a validation library. It is compiled at the first check: a schema that is invalid,
+ * or slow to compile, refuses the values of its own tool only.
  */
 export function foreignSchemaOf(json: JsonSchemaObject): StandardToolSchema {
   const validate = jsonSchemaValidator(json, false)
@@ -64,18 +64,18 @@ export function foreignSchemaOf(json: JsonSchemaObject): StandardToolSchema {
 }
 
 /**
- * The validator of a library's schema, for values that are not trusted. A library reports every problem, at a thousand times
- * the cost of the data; so a value that is not small must have the form of the schema's JSON Schema first.
+ * The validator of a library's schema, for untrusted values. A library reports every problem, which can take a thousand times the
+ * memory of the data; so a value that is not small must match the schema's JSON Schema first.
  */
 export function boundedValidator(schema: StandardToolSchema): Validator {
   const known = validators.get(schema)
   if (known !== undefined) return known
-  let form: SchemaText | null | undefined
+  let bounding: SchemaText | null | undefined
   const validate: Validator = async (value, requester) => {
     if (sizeUpTo(value, FEW_CHARS) === FEW_CHARS) {
-      form = form === undefined ? formOf(schema) : form
-      // In the judge's process alone: loading the compiler would stop the host for longer than most judgements.
-      const issue = form === null ? undefined : await problemByJudge(form, value, requester)
+      bounding = bounding === undefined ? boundingTextOf(schema) : bounding
+      // Always in the judge's process: loading the compiler would block the host for longer than most checks take.
+      const issue = bounding === null ? undefined : await problemByJudge(bounding, value, requester)
       if (issue !== undefined) return { issues: [issue] }
     }
     return schema['~standard'].validate(value)
@@ -87,8 +87,8 @@ export function boundedValidator(schema: StandardToolSchema): Validator {
 /** Released together with the schema. */
 const validators = new WeakMap<object, Validator>()
 
-/** The JSON Schema; null for a schema that has none. */
-function formOf(schema: StandardToolSchema): SchemaText | null {
+/** The bounding JSON Schema; null for a schema that has none. */
+function boundingTextOf(schema: StandardToolSchema): SchemaText | null {
   try {
     const json = boundingSchemaOf(schema)
     return json === undefined ? null : { json, text: JSON.stringify(json) }

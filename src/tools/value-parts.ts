@@ -2,7 +2,7 @@ import { memoryOf } from '../support/index.ts'
 import { isSchemaObject } from './json-schema.ts'
 import type { JsonSchemaObject } from './standard-schema.ts'
 
-/** A part of a value, with the schema that judges it. */
+/** A part of a value, with its schema. */
 export interface ValuePart {
   readonly schema: JsonSchemaObject
   readonly value: unknown
@@ -12,11 +12,11 @@ export interface ValuePart {
   readonly firstIndex?: number
 }
 
-/** The memory of the items of one part. */
+/** Bytes of memory of the items in one part. */
 const PART_BYTES = 1024 * 1024
-/** A larger schema is used once, for the whole value: each part brings its own. */
+/** With a larger schema the value is not split, because the schema is sent with each part. */
 const MAX_SCHEMA_CHARS = 64 * 1024
-/** Keywords that judge nothing, and `type`. */
+/** Keywords that restrict nothing, and `type`. */
 const COMMON = ['$schema', '$defs', 'definitions', 'title', 'description', 'default', 'examples', 'type']
 /** Keywords of an object that check nothing inside its properties, except the schemas of the properties. */
 const OF_OBJECT = new Set([
@@ -28,14 +28,14 @@ const OF_OBJECT = new Set([
   'minProperties',
   'maxProperties',
 ])
-/** Keywords of a list that judge each item alone. */
+/** Keywords of a list that check each item separately. */
 const OF_LIST = new Set([...COMMON, 'items'])
-/** References that depend on the place of a schema. */
+/** References that depend on the position of a schema. */
 const PLACED = /"\$(?:id|dynamicRef|recursiveRef)":|"\$ref":"(?!#\/(?:\$defs|definitions)\/)/
 
 /**
- * The parts of a value that can be judged one after the other, so that no copy of the whole is needed: the value with its long lists
- * empty, and pieces of these lists. The value is valid if all parts are. Lists whose items are judged together stay whole.
+ * Splits a value into parts that can be checked one after the other, so that the value is never copied as a whole: the value with its
+ * long lists empty, and pieces of these lists. The value is valid if all parts are. A list whose items are checked together is not split.
  */
 export function* partsOf(schema: JsonSchemaObject, text: string, value: unknown): Generator<ValuePart, void> {
   if (text.length > MAX_SCHEMA_CHARS || PLACED.test(text)) {
@@ -82,7 +82,7 @@ function hasOnly(schema: JsonSchemaObject, keywords: ReadonlySet<string>): boole
   return Object.keys(schema).every((keyword) => keywords.has(keyword))
 }
 
-/** False for what JSON does not represent field by field: bytes, and values with a toJSON. */
+/** False for objects that JSON does not represent field by field: bytes, and values with a toJSON. */
 function isPlainObject(value: unknown): value is Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
   const prototype: unknown = Object.getPrototypeOf(value)

@@ -21,8 +21,8 @@ const MAX_DEPTH = 20
 
 /**
  * The JSON Schema of a zod 3 schema: its types, fields, defaults and descriptions. Restrictions
- * (lengths, patterns, refinements) are checked by the schema itself. An unknown type admits anything, and so does, if
- * `lenient`, one that converts what it gets.
+ * (lengths, patterns, refinements) are checked by the schema itself. An unknown type admits anything; with `lenient`, so does a type
+ * that converts its input.
  */
 export function zod3JsonSchema(schema: Zod3Schema, lenient = false, depth = 0): Record<string, unknown> {
   const { description } = schema._def
@@ -32,7 +32,7 @@ export function zod3JsonSchema(schema: Zod3Schema, lenient = false, depth = 0): 
   return typeof description === 'string' ? { ...json, description } : json
 }
 
-/** In a list, undefined becomes null where the value is written as JSON. */
+/** Types that admit undefined, which JSON represents in a list as null. */
 const TAKES_UNDEFINED: ReadonlySet<string> = new Set(['ZodOptional', 'ZodDefault'])
 
 type Convert = (schema: unknown) => Record<string, unknown>

@@ -169,7 +169,7 @@ function checkArguments(command: unknown, args: unknown): string[] {
     const field = index === 0 ? 'command' : `args[${index - 1}]`
     if (typeof arg !== 'string') throw invalid(field, `${formatValue(arg)} is not a string`)
     if (arg.includes('\0')) throw invalid(field, 'it holds a NUL')
-    if (!arg.isWellFormed()) throw invalid(field, 'it holds half of a surrogate pair')
+    if (!arg.isWellFormed()) throw invalid(field, 'it holds a lone surrogate')
     return arg
   })
 }

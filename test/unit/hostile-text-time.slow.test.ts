@@ -10,7 +10,7 @@ import { Redactor } from '../../src/redaction/index.ts'
 import { failedLineOf, feedbackOn } from '../../src/script/feedback.ts'
 import { historyText } from '../../src/script/history.ts'
 import { schemaPattern } from '../../src/tools/pattern.ts'
-import { pythonFunctions } from '../../src/tools/python-function.ts'
+import { parsePythonFunctions } from '../../src/tools/python-function.ts'
 import { toolName } from '../../src/tools/python-name.ts'
 import { signatureOf } from '../../src/tools/signature.ts'
 import { makeFailure } from './script/prompt-case.ts'
@@ -34,9 +34,9 @@ const READERS: Readonly<Record<string, (text: string) => unknown>> = {
     decodeLine(Buffer.from(JSON.stringify({ type: 'log', execution_id: 'e', message: text }))),
   'a line that is no JSON': (text) => decodeLine(Buffer.from(text)),
   'a text that is cut': (text) => truncateLikeHarness(text, 1000),
-  'a Python tool': (text) => pythonFunctions(text),
-  'the header of a Python tool': (text) => pythonFunctions(`def f(${text}`),
-  'the docstring of a Python tool': (text) => pythonFunctions(`def f(): """${text}`),
+  'a Python tool': (text) => parsePythonFunctions(text),
+  'the header of a Python tool': (text) => parsePythonFunctions(`def f(${text}`),
+  'the docstring of a Python tool': (text) => parsePythonFunctions(`def f(): """${text}`),
   'the name of a tool': (text) => attempt(() => toolName(text)),
   'the description of a tool': (text) =>
     signatureOf({ name: 'f', description: text, input: NO_INPUT, output: undefined }),

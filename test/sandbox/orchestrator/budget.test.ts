@@ -55,7 +55,7 @@ await onLocal((at) => {
       const result = await at.sg.solve(TASK, { model, tools, pricing, budget: { cost: 2 * each } })
       expect(model.prompts.length).toBe(2)
       expect(result).toMatchObject({
-        error: 'the budget of 0.0034 for the cost is spent',
+        error: 'the cost budget of 0.0034 is spent',
         partial: [{ label: 'rows', data: [1, 10] }],
         record: {
           status: 'budget-spent',

@@ -181,7 +181,7 @@ medain([1])`
   test('an input, or a function of the tools directory, of the same name is refused and both are named', async () => {
     await expect(at.sg.run('x = 1', { tools: [median], inputs: { median: 1 } })).rejects.toMatchObject({
       code: 'invalid_request',
-      message: 'inputs: "median" is the name of a Python tool; give the input another',
+      message: 'inputs: "median" is the name of a Python tool; rename the input',
     })
     writeFileSync(join(directory, 'median.py'), 'def median(): pass\n')
     await using own = await createSandglass({ engine, poolSize: 1, toolsDir: directory })

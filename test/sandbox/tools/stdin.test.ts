@@ -68,13 +68,13 @@ await onLocal((at) => {
     const megabyte = new Uint8Array(2 ** 20)
     await refused(
       source(() => Promise.resolve(megabyte)),
-      'stdin: the stream is longer; at most 16777216 bytes',
+      'stdin: the stream is too long; at most 16777216 bytes',
     )
     await refused(
       source(() => Promise.resolve(7)),
       'stdin: 7 in the stream is neither bytes nor text',
     )
-    await refused(stalled(), 'stdin: the stream did not end in time', { executionTimeoutSec: 0.2 })
+    await refused(stalled(), 'stdin: the stream did not end within 0.2 s', { executionTimeoutSec: 0.2 })
     const signal = AbortSignal.timeout(50)
     await expect(at.sg.run('1', { stdin: stalled(), signal })).rejects.toMatchObject({ code: 'aborted' })
     expect(isLeft).toBe(5)

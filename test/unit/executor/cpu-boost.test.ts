@@ -145,7 +145,7 @@ describe('the CPU limit of a sandbox', () => {
       [
         {
           code: 'cpu_limit_lost',
-          message: 'the CPU limit of the sandbox could not be put back: read-only file system',
+          message: 'the CPU limit of the sandbox could not be restored: read-only file system',
           traceback: null,
         },
       ],

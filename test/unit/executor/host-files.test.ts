@@ -113,7 +113,7 @@ describe('a file of the host', () => {
     expect(await refusal({ a: { stream, size: 128 * 1024 * 1024 }, b: 'xy' })).toContain('134217730 bytes do not fit')
     expect(await refusal({ a: { stream, size: -1 } })).toBe('files["a"].size: -1 is not a number of bytes')
     expect(await refusal({ a: { path }, b: 'x' })).toBe(
-      'files: 134217729 bytes do not fit on a disk of 134217728; raise limits.diskBytes, or take a workspace: its addInput() shows large files without a copy',
+      'files: 134217729 bytes do not fit on a disk of 134217728; raise limits.diskBytes, or use a workspace: its addInput() mounts large files without a copy',
     )
   })
 
@@ -132,7 +132,7 @@ describe('a file of the host', () => {
     const running = new ScriptExecutor().run({ sandbox, script: 'x', executionId: ID, files: { log: { path } } })
     await expect(running).rejects.toMatchObject({
       code: 'invalid_request',
-      message: `files["log"].path: ${JSON.stringify(path)} changed while it was read; give a copy that stays as it is`,
+      message: `files["log"].path: ${JSON.stringify(path)} changed while it was read; pass a copy that does not change`,
     })
     expect([sandbox.destroyed, sandbox.sent.some(({ type }) => type === 'execute')]).toEqual([true, false])
   })
@@ -209,7 +209,7 @@ describe('a stream', () => {
     })
     running.catch(() => undefined)
     await vi.advanceTimersByTimeAsync(6100)
-    await expect(running).rejects.toThrow('files["a b"]: its source gave nothing more in time')
+    await expect(running).rejects.toThrow('files["a b"]: its source sent no more data before the timeout')
     expect(left()).toBe(true)
   })
 

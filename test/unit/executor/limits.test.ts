@@ -26,7 +26,7 @@ describe('limits at construction (EX-03)', () => {
   test('a limit that does not exist and a mode that does not exist are refused', () => {
     expect(() => new ScriptExecutor({ limits: { timeout: 5 } as ResourceLimits })).toThrow(TypeError)
     expect(() => new ScriptExecutor({ mode: 'PLAN' as 'plan' })).toThrow(
-      'mode: "PLAN" is not a mode; plan or interactive',
+      'mode: "PLAN" is not a mode; use plan or interactive',
     )
   })
 

@@ -14,7 +14,8 @@ test('a tool that the sandbox could not load is a warning in each run, with name
     [
       {
         code: 'tool_not_loaded',
-        message: 'the tool file b.py could not be loaded and scripts lack what it defines: RuntimeError: on import',
+        message:
+          'the tool file b.py could not be loaded, so its functions are missing in scripts: RuntimeError: on import',
         traceback: null,
       },
       {
@@ -30,7 +31,7 @@ test('secrets are redacted there as well', async () => {
   const ready = { tools: { loaded: [], failed: [failure('s3cret.py')] } }
   const { result } = await play([done()], { replay: { ready }, request: { secrets: { KEY: 's3cret' } } })
   expect(result.warnings.map(({ message }) => message)).toEqual([
-    'the tool file [redacted:KEY].py could not be loaded and scripts lack what it defines: ValueError: [redacted:KEY].py',
+    'the tool file [redacted:KEY].py could not be loaded, so its functions are missing in scripts: ValueError: [redacted:KEY].py',
   ])
 })
 

@@ -83,7 +83,7 @@ describe('secrets', () => {
   test.each([
     [{ secrets: { A: 'a\0b' } }, 'secrets.A: its value holds a NUL'],
     [{ secrets: { A: 5 } }, 'secrets.A: its value is not a string'],
-    [{ secrets: { A: '\ud800' } }, 'secrets.A: its value holds half'],
+    [{ secrets: { A: '\ud800' } }, 'secrets.A: its value holds a lone surrogate'],
     [{ secrets: { A: 'x'.repeat(128 * 1024) } }, 'secrets.A: name and value exceed 131072 bytes'],
     [{ secrets: ['A'] }, 'secrets: an array'],
     [{ requiredSecrets: 'A' }, 'requiredSecrets: "A" is not an array'],
@@ -178,7 +178,7 @@ describe('files', () => {
     ['a/', 'it has an empty part'],
     ['', 'it is empty'],
     ['a\0b', 'it holds a NUL'],
-    ['\ud800', 'half of a surrogate pair'],
+    ['\ud800', 'a lone surrogate'],
     ['x'.repeat(256), 'it has a part longer than 255 bytes'],
     ['漢/'.repeat(1200), 'it is longer than 4096 bytes'],
   ])('the path %j is refused, and as a glob too', async (path, problem) => {
@@ -192,7 +192,7 @@ describe('files', () => {
     [{ files: { a: { content: [1] } } }, 'files["a"].content: an array'],
     [{ files: { a: { content: 'x', mode: 0o1000 } } }, 'files["a"].mode: 512'],
     [{ files: { a: { content: 'x', mode: '644' } } }, 'files["a"].mode: "644"'],
-    [{ files: { a: 'x', 'a/b/c': 'y' } }, '"a" is a file and the folder of "a/b/c" at once'],
+    [{ files: { a: 'x', 'a/b/c': 'y' } }, '"a" is both a file and the folder of "a/b/c"'],
     [{ files: ['a'] }, 'files: an array'],
     [{ files: { a: Buffer.alloc(64 * 1024 * 1024), b: 'x' } }, 'files: 67108865 bytes; at most 67108864'],
     [{ files: Object.fromEntries(Array.from({ length: 1001 }, (_, index) => [`f${index}`, ''])) }, 'files: 1001 files'],
@@ -227,7 +227,7 @@ describe('Python tools', () => {
   })
 
   test.each([
-    [{ ...tools(), inputs: { clean: 1 } }, 'inputs: "clean" is the name of a Python tool; give the input another'],
+    [{ ...tools(), inputs: { clean: 1 } }, 'inputs: "clean" is the name of a Python tool; rename the input'],
     [
       { ...tools(), inputs: { describe_tool: 1 } },
       'inputs: "describe_tool" is a function of every script that has tools',

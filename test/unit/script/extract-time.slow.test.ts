@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { MAX_ANSWER_CHARS, scriptIn } from '../../../src/script/extract.ts'
+import { MAX_ANSWER_CHARS, findScript } from '../../../src/script/extract.ts'
 import { measureBest } from '../../support/measure-best.ts'
 
 /** Half of the 250 ms for which nothing may block the host, because other machines are slower. */
@@ -55,7 +55,7 @@ describe('the longest answer blocks the host for less than 125 ms, whatever its 
     'JSON in blocks in tags': (length) => '<python>```json\n{"code":"\n</python>\n'.repeat(length / 36),
     'closed JSON in blocks in tags': (length) => '<python>```json\n{"code":}\n</python>\n'.repeat(length / 36),
   }
-  const measure = (answer: string): number => measureBest(() => scriptIn(answer), 3, MOST_MS)
+  const measure = (answer: string): number => measureBest(() => findScript(answer), 3, MOST_MS)
 
   test.each(Object.entries(hostile))('%s', (_, unit) => {
     for (const [before, behind] of [

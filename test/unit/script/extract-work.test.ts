@@ -1,6 +1,6 @@
 import { Session } from 'node:inspector/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { scriptIn } from '../../../src/script/extract.ts'
+import { findScript } from '../../../src/script/extract.ts'
 
 // One session for all tests: to begin one, V8 gives up its optimized code.
 const session = new Session()
@@ -32,7 +32,7 @@ test.each<[string, (n: number) => string]>([
   ['prose', (n) => 'Now we call f(x) and it is fine:\n'.repeat(n)],
 ])('the calls that an answer costs grow in proportion to its length: %s', async (_, answer) => {
   const [short, long] = [answer(500), answer(2000)]
-  const calls = await countCalls(() => scriptIn(short))
+  const calls = await countCalls(() => findScript(short))
   expect(calls).toBeGreaterThan(0)
-  expect(await countCalls(() => scriptIn(long))).toBeLessThan(4.1 * calls)
+  expect(await countCalls(() => findScript(long))).toBeLessThan(4.1 * calls)
 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { planIn, scriptIn } from '../../../src/script/extract.ts'
+import { findPlan, findScript } from '../../../src/script/extract.ts'
 import { Random } from '../../support/random.ts'
 
 const F = '```'
@@ -68,7 +68,7 @@ const GUESSED: ReadonlySet<string> = new Set([
 
 describe('the script is found (OR-12)', () => {
   test.each(Object.entries(WRAPPED))('%s', (name, answer) => {
-    expect(scriptIn(answer)).toEqual({ script: CODE, ...(GUESSED.has(name) ? { whole: answer } : {}) })
+    expect(findScript(answer)).toEqual({ script: CODE, ...(GUESSED.has(name) ? { whole: answer } : {}) })
   })
 })
 
@@ -80,14 +80,14 @@ describe('without a fence, a tag or JSON, a script is a guess that Python must c
     ['{charge(k) for k in keys}', null],
     ['I cannot do that.', null],
   ])('%j', (whole, script) => {
-    expect(scriptIn(`\n<think>First,</think>\n${whole}\n\n`)).toEqual({ script, whole })
+    expect(findScript(`\n<think>First,</think>\n${whole}\n\n`)).toEqual({ script, whole })
   })
 })
 
 test('a fence that may be in a string of several lines is a guess, too (OR-12)', () => {
   const whole = `text = "\\\n${F}python\\\nemit_result(2)\\\n${F}"\nemit_result(text)`
-  expect(scriptIn(whole)).toMatchObject({ whole })
-  expect(scriptIn(`${F}python\n${whole}\n${F}`)).not.toHaveProperty('whole')
+  expect(findScript(whole)).toMatchObject({ whole })
+  expect(findScript(`${F}python\n${whole}\n${F}`)).not.toHaveProperty('whole')
 })
 
 describe('a script stays unchanged, whatever its strings contain (OR-12)', () => {
@@ -110,14 +110,14 @@ describe('a script stays unchanged, whatever its strings contain (OR-12)', () =>
     'non-ASCII': 'emit_result("İstanbul ß 😀 \u2028")',
   }
   test.each(Object.entries(scripts))('%s', (_, script) => {
-    expect(scriptIn(script)).toEqual({ script })
-    expect(scriptIn(`Here:\n${F}python\n${script}\n${F}\nDone.`)).toEqual({ script })
-    expect(scriptIn(`Here:\n<execution-code>\n${script}\n</execution-code>\nDone.`)).toEqual({ script })
+    expect(findScript(script)).toEqual({ script })
+    expect(findScript(`Here:\n${F}python\n${script}\n${F}\nDone.`)).toEqual({ script })
+    expect(findScript(`Here:\n<execution-code>\n${script}\n</execution-code>\nDone.`)).toEqual({ script })
   })
 
   test('an unterminated string does not extend its block', () => {
-    expect(scriptIn(`${F}python\nx = """\n${F}\nThat is it.`)).toEqual({ script: 'x = """' })
-    expect(scriptIn(`x = """ is what I would write:\n${F}python\nemit_result(1)\n${F}`)).toEqual({
+    expect(findScript(`${F}python\nx = """\n${F}\nThat is it.`)).toEqual({ script: 'x = """' })
+    expect(findScript(`x = """ is what I would write:\n${F}python\nemit_result(1)\n${F}`)).toEqual({
       script: 'emit_result(1)',
       whole: `x = """ is what I would write:\n${F}python\nemit_result(1)\n${F}`,
     })
@@ -125,11 +125,11 @@ describe('a script stays unchanged, whatever its strings contain (OR-12)', () =>
 
   test('a string at the margin is not shifted when the block is indented', () => {
     const answer = `- So:\n  ${F}python\n  x = """\na\n  """\n  emit_result(x)\n  ${F}`
-    expect(scriptIn(answer)).toEqual({ script: 'x = """\na\n"""\nemit_result(x)' })
+    expect(findScript(answer)).toEqual({ script: 'x = """\na\n"""\nemit_result(x)' })
   })
 
   test('a doctest may have several lines', () => {
-    expect(scriptIn('>>> for i in range(2):\n...     print(i)\n...\n0\n1\n>>> emit_result(1)')).toEqual({
+    expect(findScript('>>> for i in range(2):\n...     print(i)\n...\n0\n1\n>>> emit_result(1)')).toEqual({
       script: 'for i in range(2):\n    print(i)\n\nemit_result(1)',
     })
   })
@@ -150,16 +150,16 @@ describe('an answer without a script (OR-12)', () => {
   }
   const MARKED = new Set(['a shell command', 'thoughts that never end', 'thoughts alone'])
   test.each(Object.entries(none))('%s', (name, answer) => {
-    const found = scriptIn(answer)
+    const found = findScript(answer)
     expect('problem' in found ? found.problem : found.script).toBe(MARKED.has(name) ? 'no-code' : null)
   })
 
   test.each(['', ' ', '\n\t\r\n', '\uFEFF'])('%j is empty', (answer) => {
-    expect(scriptIn(answer)).toEqual({ problem: 'empty' })
+    expect(findScript(answer)).toEqual({ problem: 'empty' })
   })
 
   test('an answer of 10 MB is not searched', () => {
-    expect(scriptIn('x'.repeat(10 * 1024 * 1024))).toEqual({ problem: 'too-long' })
+    expect(findScript('x'.repeat(10 * 1024 * 1024))).toEqual({ problem: 'too-long' })
   })
 })
 
@@ -167,13 +167,13 @@ describe('any answer of a model gives a value (OR-12)', () => {
   const nest = (depth: number): string => (depth === 0 ? 'x = 1' : `<code>${nest(depth - 1)}\n</code>\n"""\n${F}\n`)
 
   test('nested tags cost no more time than other text, at any depth', () => {
-    expect(Object.keys(scriptIn(nest(20)))).toEqual(['script'])
-    expect(scriptIn('<code>'.repeat(20_000))).toEqual({ script: '<code>'.repeat(20_000 - 2) })
+    expect(Object.keys(findScript(nest(20)))).toEqual(['script'])
+    expect(findScript('<code>'.repeat(20_000))).toEqual({ script: '<code>'.repeat(20_000 - 2) })
   })
 
   test('a tag in a tag is read; a deeper one is text', () => {
-    expect(scriptIn(`<execution-code>\n<python>\n${CODE}\n</python>\n</execution-code>`)).toEqual({ script: CODE })
-    expect(scriptIn('<script><code><python>\nx = 1\n</python></code></script>')).toEqual({
+    expect(findScript(`<execution-code>\n<python>\n${CODE}\n</python>\n</execution-code>`)).toEqual({ script: CODE })
+    expect(findScript('<script><code><python>\nx = 1\n</python></code></script>')).toEqual({
       script: '<python>\nx = 1\n</python>',
     })
   })
@@ -186,7 +186,7 @@ describe('any answer of a model gives a value (OR-12)', () => {
     const random = new Random(17)
     for (let n = 0; n < 1000; n += 1) {
       const answer = Array.from({ length: 1 + random.below(60) }, () => random.pick(marks)).join('')
-      expect(scriptIn(answer)).toBeTypeOf('object')
+      expect(findScript(answer)).toBeTypeOf('object')
     }
   })
 })
@@ -200,6 +200,6 @@ describe('what an answer says beside its script', () => {
     ['', ''],
     [`words ${'x'.repeat(300_000)}`, ''],
   ])('%# is the text around its blocks', (answer, plan) => {
-    expect(planIn(answer).replaceAll(/\n+/g, '\n\n')).toBe(plan)
+    expect(findPlan(answer).replaceAll(/\n+/g, '\n\n')).toBe(plan)
   })
 })

@@ -120,13 +120,13 @@ describe('prompts (OR-12)', () => {
 
   test('a prompt or a placeholder that does not exist is a TypeError that names the nearest', () => {
     expect(() => new ScriptGenerator({ prompts: { first: 'Do {{tsak}}' } })).toThrow(
-      /^prompts\.first: no placeholder \{\{tsak\}\}\. Did you mean "task"\? Known: task, /,
+      /^prompts\.first: no placeholder \{\{tsak\}\}\. Did you mean "task"\? Choose one of: task, /,
     )
     expect(() => new ScriptGenerator({ prompts: { frist: 'Do it' } as object })).toThrow(
       'prompts: unknown option "frist". Did you mean "first"?',
     )
     expect(() => new ScriptGenerator({ prompts: { step: 5 } as unknown as object })).toThrow(
-      'prompts.step: must be a string',
+      'prompts.step: 5 is not a string',
     )
   })
 

@@ -92,7 +92,11 @@ export const ERRORS: readonly (readonly [string, string, readonly string[]])[] =
   ['no memory', 'MemoryError', ['in parts']],
   ['killed for memory', 'out of memory, the limit is 1000 bytes', ['in parts']],
   ['too much output', 'the output went over the limit of 1000 bytes', ['summary']],
-  ['a lost sandbox', 'Container stdout closed unexpectedly: killed by SIGKILL', ['need not be the cause', 'once more']],
+  [
+    'a lost sandbox',
+    'Container stdout closed unexpectedly: killed by SIGKILL',
+    ['need not be the cause', 'same script again'],
+  ],
   ['no result', 'script finished without calling emit_result()', ['emit_result(data) once']],
   [
     'a result of another shape',

@@ -24,9 +24,9 @@ test('a name of Object.prototype is not filled', () => {
 
 test('rejects an unknown placeholder by name', () => {
   expect(() => checkTemplate('first', 'Do {{taks}}', ['task', 'tools'])).toThrow(
-    new TypeError('prompts.first: no placeholder {{taks}}. Did you mean "task"? Known: task, tools'),
+    new TypeError('prompts.first: no placeholder {{taks}}. Did you mean "task"? Choose one of: task, tools'),
   )
-  expect(() => checkTemplate('first', 5, ['task'])).toThrow(new TypeError('prompts.first: must be a string'))
+  expect(() => checkTemplate('first', 5, ['task'])).toThrow(new TypeError('prompts.first: 5 is not a string'))
   expect(() => checkTemplate('first', 'Do {{task}} {x} {{ }} {{a-b}}', ['task'])).not.toThrow()
 })
 

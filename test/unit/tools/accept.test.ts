@@ -114,13 +114,17 @@ describe('a tool set of the AI SDK', () => {
     [
       'runs elsewhere',
       { ask: aiTool({ inputSchema: z.object({}) }) },
-      'tool "ask" of the AI SDK has no execute: it runs elsewhere, and a script cannot call it',
+      'tool "ask" of the AI SDK has no execute function, so a script cannot call it',
     ],
-    ['has no name', [weather], 'tools: tools of the AI SDK have their names in the tool set: give the set, not a list'],
+    [
+      'has no name',
+      [weather],
+      'tools: a tool of the AI SDK takes its name from its key in the tool set; pass the set, not a list',
+    ],
     [
       'has its schema later',
       { ask: aiTool({ inputSchema: jsonSchema(Promise.resolve({})), execute: () => 1 }) },
-      'tool "ask" of the AI SDK has a schema that is there only later: await it first',
+      'tool "ask" of the AI SDK has a schema that is a promise; await it first',
     ],
   ])('is refused where a tool %s', (_what, given, message) => {
     expect(() => prepareTools(given as ToolsInput)).toThrow(new TypeError(message))

@@ -2,7 +2,7 @@ import { type } from 'arktype'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { z as z3 } from 'zod/v3'
-import { jsonSchemaOf, withoutReferences } from '../../../src/tools/json-schema.ts'
+import { jsonSchemaOf, inlineReferences } from '../../../src/tools/json-schema.ts'
 
 describe('the JSON Schema of a schema', () => {
   const dialect = 'https://json-schema.org/draft/2020-12/schema'
@@ -106,11 +106,15 @@ describe('the JSON Schema of a schema', () => {
     [
       'a library that gives none',
       { '~standard': { vendor: 'other', validate: (value: unknown) => ({ value }) } },
-      /^comes from "other", which gives no JSON Schema/,
+      /^comes from "other", which provides no JSON Schema/,
     ],
     ['one in a circle', circular, /^is not JSON: /],
-    ['one that nests too deep', deep(101) as Record<string, unknown>, /^nests deeper than 100$/],
-    ['one that is too large', { description: 'x'.repeat(2 ** 20) }, /^has 1048594 characters; at most 1048576$/],
+    ['one that nests too deep', deep(101) as Record<string, unknown>, /^nests deeper than 100 levels$/],
+    [
+      'one that is too large',
+      { description: 'x'.repeat(2 ** 20) },
+      /^has 1048594 characters; at most 1048576 are allowed$/,
+    ],
     [
       'one with the key __proto__',
       JSON.parse('{"properties": {"__proto__": {"type": "string"}}}') as Record<string, unknown>,
@@ -156,7 +160,7 @@ describe('a schema without references', () => {
       { type: 'string', anyOf: [true, { type: 'string' }] },
     ],
   ])('%s', (_what, schema, expected) => {
-    expect(withoutReferences(schema)).toEqual(expected)
+    expect(inlineReferences(schema)).toEqual(expected)
   })
 
   test('that would double at every level stays small', () => {
@@ -166,6 +170,6 @@ describe('a schema without references', () => {
         { properties: { a: { $ref: `#/$defs/d${index + 1}` }, b: { $ref: `#/$defs/d${index + 1}` } } },
       ]),
     )
-    expect(JSON.stringify(withoutReferences({ $ref: '#/$defs/d0', $defs })).length).toBeLessThan(500_000)
+    expect(JSON.stringify(inlineReferences({ $ref: '#/$defs/d0', $defs })).length).toBeLessThan(500_000)
   })
 })

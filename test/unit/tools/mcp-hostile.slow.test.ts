@@ -346,7 +346,7 @@ test('answers to a tool server at an address that takes none of them are bounded
   const body = '{"result":{},"jsonrpc":"2.0","id":1}'
   const sent = Array.from({ length: 1000 }, () => send(server.url, { method: 'POST', body, signal: stop.signal }))
   const ended = Promise.allSettled(sent)
-  await expect(sent.at(-1)).rejects.toThrow('the server asks faster than it takes answers')
+  await expect(sent.at(-1)).rejects.toThrow('the MCP server sends requests faster than it reads the responses')
   stop.abort()
   await ended
   expect(taken).toBeLessThanOrEqual(32)
@@ -364,7 +364,7 @@ test('headers of a tool server are sent to no other one that it redirects to', a
   })
   await expect(connectMcp({ url: server.url, headers: { 'x-api-key': 'tops3cret' } })).rejects.toMatchObject({
     code: 'mcp_unreachable',
-    message: expect.stringContaining(`it redirects to ${other.url}`) as string,
+    message: expect.stringContaining(`the MCP server redirects to ${other.url}`) as string,
   })
   expect(seen).toEqual(['/', '/mcp/'])
 })

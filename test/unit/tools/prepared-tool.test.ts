@@ -57,7 +57,7 @@ describe('reports invalid arguments by their names in the script', () => {
     [{ query: 'xy', filter: { sku: 'B' } }, 'filter.sku: expected text that matches ^A, got "B"'],
     [{ query: 'xy', filter: 3 }, 'filter: expected null or object, got 3'],
     [{ query: 'xy', either: [] }, 'either: expected string or integer, got []'],
-    [{ query: 'xy', limt: 3 }, 'limt: is no known name. Did you mean "limit"?'],
+    [{ query: 'xy', limt: 3 }, 'limt: is not a known name. Did you mean "limit"?'],
     [{ query: { a: 'x'.repeat(100) } }, 'query: expected string, got a large value'],
     // A cut value could contain a part of a secret, because redaction finds only whole secrets.
     [{ query: 'xy', limit: 'ghp_'.repeat(20) }, 'limit: expected integer, got a text of 80 characters'],
@@ -156,7 +156,7 @@ describe('invalid JSON Schema is rejected when the tool is prepared', () => {
     [{ type: 'object', properties: { a: { pattern: '(' } } }, /is not a valid JSON Schema: Invalid regular expression/],
     [{ type: 'object', properties: { a: { type: 'strng' } } }, /is not a valid JSON Schema: /],
     [{ type: 'object', properties: { a: { $ref: '#/$defs/gone' } } }, /can't resolve reference #\/\$defs\/gone/],
-    [{ type: 'object', $async: true }, /has the keyword \$async/],
+    [{ type: 'object', $async: true }, /uses the keyword \$async/],
     [
       { type: 'object', properties: Object.fromEntries(Array.from({ length: 257 }, (_, n) => [`p${n}`, {}])) },
       /has 257 parameters/,

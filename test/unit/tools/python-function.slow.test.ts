@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { findPythons } from '../../../scripts/find-pythons.ts'
-import { pythonFunctions } from '../../../src/tools/python-function.ts'
+import { parsePythonFunctions } from '../../../src/tools/python-function.ts'
 
 /** Python that prints, for each top-level module of the standard library, the functions that Python's own parser finds. */
 const PARSED = `
@@ -48,7 +48,7 @@ type Texts = readonly (string | null)[]
 test('the headers in the standard library are read as the parser of Python reads them', () => {
   const { executable } = findPythons().at(-1) ?? { executable: 'python3' }
   const modules = Object.entries(python(executable, []) as Record<string, Record<string, unknown>>)
-  const found = modules.map(([file]) => [...pythonFunctions(readFileSync(file, 'utf8')).values()])
+  const found = modules.map(([file]) => [...parsePythonFunctions(readFileSync(file, 'utf8')).values()])
   const flat = found
     .flat()
     .flatMap((each) => [

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { type PythonFunction, pythonFunctions } from '../../../src/tools/python-function.ts'
+import { type PythonFunction, parsePythonFunctions } from '../../../src/tools/python-function.ts'
 import { measureBest } from '../../support/measure-best.ts'
 
 /** Formats a function: its parameters as in Python, its attributes and its docstring. */
 function readFunction(source: string): unknown {
-  const [found] = pythonFunctions(source).values()
+  const [found] = parsePythonFunctions(source).values()
   return found === undefined ? found : format(found)
 }
 
@@ -34,13 +34,17 @@ if x:
 def first(b): return f"{x}"
 # def third(): pass
 `
-    const found = [...pythonFunctions(source).values()].map((each) => [each?.name, each?.isAsync, each?.isDecorated])
+    const found = [...parsePythonFunctions(source).values()].map((each) => [
+      each?.name,
+      each?.isAsync,
+      each?.isDecorated,
+    ])
     expect(found).toEqual([
       ['second', true, true],
       ['first', false, false],
     ])
     expect(
-      pythonFunctions(source)
+      parsePythonFunctions(source)
         .get('first')
         ?.params.map(({ name }) => name),
     ).toEqual(['b'])
@@ -86,13 +90,13 @@ def first(b): return f"{x}"
     ['def f():\n    b"no docstring"', ''],
     ['def f():\n    return "no docstring"', ''],
   ])('%j has the docstring %j', (source, expected) => {
-    expect([...pythonFunctions(source).values()][0]?.docstring).toBe(expected)
+    expect([...parsePythonFunctions(source).values()][0]?.docstring).toBe(expected)
   })
 
   test('are read in time proportional to the source', () => {
     const read = (): void => {
-      pythonFunctions(`${'def f(a):\n    return "x" # y\n'.repeat(5_000)}def g(`)
-      expect([...pythonFunctions('def f() ->\n'.repeat(13_000))]).toEqual([['f', undefined]])
+      parsePythonFunctions(`${'def f(a):\n    return "x" # y\n'.repeat(5_000)}def g(`)
+      expect([...parsePythonFunctions('def f() ->\n'.repeat(13_000))]).toEqual([['f', undefined]])
     }
     expect(measureBest(read, 1)).toBeLessThan(500)
   })

@@ -100,7 +100,7 @@ describe('a registry', () => {
 
   test('rejects a duplicate name in a sandbox, and values that are not tools', () => {
     expect(() => fillRegistry((steps) => steps).register(host('mail'))).toThrow(
-      new TypeError('ToolRegistry: the sandbox "default" has a tool "mail" already'),
+      new TypeError('ToolRegistry: the sandbox "default" already has a tool "mail"; rename one of them'),
     )
     expect(() => new ToolRegistry().register({} as Tool)).toThrow(TypeError)
   })
@@ -131,15 +131,18 @@ describe('parameters as a list', () => {
   })
 
   test.each([
-    [[{ name: 'a', type: 'text' }], 'parameters: "a" has the unknown type "text"'],
-    [[{ name: '', type: 'str' }], 'parameters: "" is not a name'],
-    [[{ name: '__proto__', type: 'str' }], 'parameters: "__proto__" is not a name'],
+    [
+      [{ name: 'a', type: 'text' }],
+      'parameters: "a" has the unknown type "text"; use one of str, int, float, bool, list, dict, any, string, integer, number, boolean, array, object',
+    ],
+    [[{ name: '', type: 'str' }], 'parameters: "" is not a valid parameter name'],
+    [[{ name: '__proto__', type: 'str' }], 'parameters: "__proto__" is not a valid parameter name'],
     [
       [
         { name: 'a', type: 'str' },
         { name: 'a', type: 'int' },
       ],
-      'parameters: "a" stands twice',
+      'parameters: "a" is a duplicate name',
     ],
     [
       [{ name: 'a', type: 'str', options: ['x'], default: 'y' }],
@@ -198,7 +201,7 @@ describe('a tool of Python source', () => {
     expect(define(directory)).toThrow(new RegExp(`^definePythonTool: the file ${directory} cannot be read: EISDIR`))
     expect(define(latin)).toThrow(new RegExp(`^definePythonTool: the file ${latin} cannot be read: .*not valid`))
     expect(define(other)).toThrow(
-      `definePythonTool: "other-tools" is not a Python function name (of ${other}): give name`,
+      `definePythonTool: "other-tools" is not a Python function name (of ${other}); pass the option name`,
     )
     expect(define(other, { name: 'three' })).toThrow(
       `definePythonTool: ${other} defines no function three; it defines one, two`,
@@ -271,7 +274,7 @@ describe('a tool of Python source', () => {
     [{ name: 'a-b' }, /^definePythonTool: "a-b" is not a Python function name$/],
     [
       { description: undefined as never },
-      /^definePythonTool f: give a description, as text, or the function a docstring$/,
+      /^definePythonTool f: pass a description as text, or add a docstring to the function$/,
     ],
     [
       { source: 'def f(a' },
@@ -285,7 +288,10 @@ describe('a tool of Python source', () => {
       { parameters: [{ name: 'b', type: 'int' }] },
       /^definePythonTool f: the function has no parameter "b": it has none$/,
     ],
-    [{ secrets: ['A B'] }, /^definePythonTool f: secrets must be a list of names of environment variables$/],
+    [
+      { secrets: ['A B'] },
+      /^definePythonTool f: secrets must be a list of names of environment variables \(letters, digits and "_", no digit first\)$/,
+    ],
     [{ source: 5 as never }, /^definePythonTool: source must be text, not number$/],
     [{ param: [] } as never, /^definePythonTool: unknown option "param"\./],
   ])('%j is refused', (options, message) => {

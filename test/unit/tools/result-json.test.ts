@@ -73,8 +73,8 @@ describe('the JSON of an answer', () => {
 
 describe('an answer that cannot be sent is rejected with the place of the value', () => {
   test.each<[string, unknown, string]>([
-    ['a large BigInt', { n: [2n ** 64n] }, '$.n[0]: an integer beyond 2^53 cannot be sent; answer with text'],
-    ['a large number', 2 ** 60, '$: an integer beyond 2^53 has lost digits already; answer with text'],
+    ['a large BigInt', { n: [2n ** 64n] }, '$.n[0]: an integer beyond 2^53 cannot be sent; return it as text'],
+    ['a large number', 2 ** 60, '$: an integer beyond 2^53 has already lost digits; return it as text'],
     ['NaN', { rate: Number.NaN }, '$.rate: NaN is not a JSON number; return null instead'],
     ['Infinity', [1, -Infinity], '$[1]: -Infinity is not a JSON number; return null instead'],
     ['a function', { on: () => 1 }, '$.on: a function cannot be sent as JSON'],
@@ -147,7 +147,7 @@ describe('an answer that cannot be sent is rejected with the place of the value'
     ['few objects that unfold to a billion', () => wide(3)],
   ])('%s is too large', (_what, make) => {
     expect(encode(make())).toBe(
-      `result_too_large: work: the answer has more than ${MAX_RESULT_BYTES} bytes, or a million values; answer with less, or page by page`,
+      `result_too_large: work: the answer has more than ${MAX_RESULT_BYTES} bytes, or a million values; return less, or page by page`,
     )
   })
 })

@@ -84,8 +84,8 @@ describe('rejects values that are not tool sets', () => {
   test.each<[unknown, string]>([
     [undefined, 'tools: expected a list of tools or a tool set'],
     ['search', 'tools: expected a list of tools or a tool set'],
-    [[null], 'tools: an item is not a tool'],
-    [{ a: 5 }, 'tools: "a" is not a tool'],
+    [[null], 'tools: null is not a tool; make it with defineTool, the AI SDK or LangChain'],
+    [{ a: 5 }, 'tools: "a" is not a tool; make it with defineTool, the AI SDK or LangChain'],
     [[{ name: 'x' }], 'tools: "x" is not a tool; make it with defineTool, the AI SDK or LangChain'],
     [[tool('a-b'), tool('a.b')], 'tools: "a-b" and "a.b" would both become the function a_b; rename one'],
     [[tool('a'), tool('\uFF41')], 'tools: "a" and "\uFF41" would both become the function a; rename one'],

@@ -75,15 +75,24 @@ describe('names the option and the tool on wrong use', () => {
     [{ input: [] }, 'defineTool "f": input must be a Standard Schema (zod 4 and others) or JSON Schema, not a list'],
     [{ output: 'x' }, 'defineTool "f": output must be a Standard Schema (zod 4 and others) or JSON Schema, not string'],
     [{ effect: 'none' }, 'defineTool "f": effect must be read, idempotent or write, not "none"'],
-    [{ secrets: 'KEY' }, 'defineTool "f": secrets must be a list of names of environment variables'],
-    [{ secrets: ['a b'] }, 'defineTool "f": secrets must be a list of names of environment variables'],
-    [{ timeoutMs: 0 }, 'defineTool "f": timeoutMs must be a number of milliseconds above 0 and up to 2147483647'],
+    [
+      { secrets: 'KEY' },
+      'defineTool "f": secrets must be a list of names of environment variables (letters, digits and "_", no digit first)',
+    ],
+    [
+      { secrets: ['a b'] },
+      'defineTool "f": secrets must be a list of names of environment variables (letters, digits and "_", no digit first)',
+    ],
+    [
+      { timeoutMs: 0 },
+      'defineTool "f": timeoutMs must be a number of milliseconds above 0 and up to 2147483647, not 0',
+    ],
     [
       { timeoutMs: Number.NaN },
-      'defineTool "f": timeoutMs must be a number of milliseconds above 0 and up to 2147483647',
+      'defineTool "f": timeoutMs must be a number of milliseconds above 0 and up to 2147483647, not NaN',
     ],
-    [{ maxCalls: 0.5 }, 'defineTool "f": maxCalls must be a whole number of at least 1'],
-    [{ concurrency: 0 }, 'defineTool "f": concurrency must be a whole number of at least 1'],
+    [{ maxCalls: 0.5 }, 'defineTool "f": maxCalls must be a whole number of at least 1, not 0.5'],
+    [{ concurrency: 0 }, 'defineTool "f": concurrency must be a whole number of at least 1, not 0'],
     [{ execute: null }, 'defineTool "f": execute must be a function, not null'],
   ])('%j', (options, message) => {
     expect(() => defineTool({ ...sound, ...options })).toThrow(new TypeError(message))

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { sameData } from '../../../../src/orchestrator/index.ts'
-import { scriptIn } from '../../../../src/script/index.ts'
+import { findScript } from '../../../../src/script/index.ts'
 import { scriptedModel } from '../../../../src/testing/index.ts'
 import { readCases } from '../case.ts'
 import type { Assertion } from '../run-case.ts'
@@ -16,13 +16,13 @@ export const PROMPTS: ReadonlyMap<string, Assertion> = new Map<string, Assertion
 
 async function keepsTagsInsideCode(): Promise<void> {
   await Promise.resolve()
-  assert.deepEqual(scriptIn(materialOf('PAR-003') as string), { script: "print('</execution-code>')\nimport os" })
+  assert.deepEqual(findScript(materialOf('PAR-003') as string), { script: "print('</execution-code>')\nimport os" })
 }
 
 /** The script is the text from the first opening tag to the last closing tag, with entities unchanged (docs/orchestrating.md). */
 async function takesWholeTextBetweenTags({ engine }: CaseContext): Promise<void> {
   const answers = materialOf('PAR-004') as string[]
-  const scripts = answers.map((answer) => scriptIn(answer))
+  const scripts = answers.map((answer) => findScript(answer))
   const whole = ['a</execution-code><execution-code>b', 'a', 'a', 'a<b', 'a &lt; b']
   assert.deepEqual(
     scripts,
