@@ -1,4 +1,4 @@
-"""Starts the harness where none of its files exist: the program that an engine passes to `python3 -c`.
+"""Starts the harness in a sandbox without its files: the program that an engine passes to `python3 -c`.
 
 The first line on descriptor 0 is the number of bytes that follow: zlib-compressed JSON, from path to source. All later bytes
 belong to the channel. The sources stay in memory.
@@ -9,7 +9,7 @@ import os
 import sys
 import zlib
 
-HARNESS = "/sandglass/"  # its place in sandboxes that mount it: tracebacks leave its frames out by their path
+HARNESS = "/sandglass/"  # its path in sandboxes that mount it, by which tracebacks omit its frames
 
 
 class Delivered:
@@ -40,7 +40,7 @@ def read_exactly(count):
     while len(data) < count:
         piece = os.read(0, count - len(data))
         if not piece:
-            sys.exit("the channel ended before the harness was delivered")
+            sys.exit("the channel was closed before the harness was delivered")
         data += piece
     return data
 

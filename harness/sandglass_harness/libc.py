@@ -42,19 +42,19 @@ def set_dumpable(dumpable):
 
 
 def process_name():
-    """Returns the name of this thread as the kernel has it, in bytes: at most 15."""
+    """Returns the kernel's name of this thread: at most 15 bytes."""
     buffer = ctypes.create_string_buffer(16)
     prctl(PR_GET_NAME, buffer)
     return buffer.value
 
 
 def set_process_name(name):
-    """Gives this thread, and what it forks, a name of at most 15 bytes."""
+    """Gives this thread and the processes that it forks a name of at most 15 bytes."""
     prctl(PR_SET_NAME, ctypes.c_char_p(name))
 
 
 def landlock_abi():
-    """Returns the version of the kernel's Landlock; 0 where it has none, or does not let this process use it."""
+    """Returns the ABI version of Landlock; 0 if the kernel lacks it or denies it to this process."""
     create_ruleset, version = 444, 1
     try:
         return syscall(create_ruleset, 0, 0, version)
@@ -63,7 +63,7 @@ def landlock_abi():
 
 
 def kernel_log():
-    """Returns the last bytes of the kernel's log; empty where reading it needs a privilege."""
+    """Returns the last bytes of the kernel's log; empty if reading it needs a privilege."""
     read_all = 3
     buffer = ctypes.create_string_buffer(8192)
     size = _libc.klogctl(read_all, buffer, len(buffer))

@@ -18,7 +18,7 @@ ENVIRONMENT = {
     "LANG": "C.UTF-8",
     "USER": "sandbox",
     "LOGNAME": "sandbox",
-    # The threads of a numerical library do not survive the fork of a script's process.
+    # The threads of numerical libraries do not survive the fork of a script's process.
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",

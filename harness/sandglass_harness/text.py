@@ -1,4 +1,4 @@
-"""Shortens long texts without cutting a secret in two: the host could not find half of one to redact it."""
+"""Shortens long texts without cutting through a secret: the host could not recognise and redact half of one."""
 
 from .caps import MIN_SECRET_CHARS
 
@@ -6,12 +6,12 @@ _secrets = {}
 
 
 def hide(secrets):
-    """Registers the secrets of this run, by name, that must not be cut in two."""
+    """Registers the secrets of this run, by name, for `cut` and `cut_head`."""
     _secrets.update((name, value) for name, value in secrets.items() if len(value) >= MIN_SECRET_CHARS)
 
 
 def cut(text, limit):
-    """Returns the text, or its head and tail where it is too long."""
+    """Returns the text, or its head and tail if it is too long."""
     if len(text) <= limit:
         return text
     text = without_secrets(text)
@@ -22,7 +22,7 @@ def cut(text, limit):
 
 
 def cut_head(text, limit):
-    """Returns the text, or its head where it is too long."""
+    """Returns the text, or its head if it is too long."""
     return text if len(text) <= limit else without_secrets(text)[:limit]
 
 

@@ -4,13 +4,13 @@ import json
 
 from .caps import MAX_DEPTH, MAX_SAFE_INTEGER
 
-# Made once: json.dumps would make an encoder for each call.
+# Created once: json.dumps would create an encoder for each call.
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _encode_as_ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 def encode(frame):
-    """Returns the line of a frame."""
+    """Encodes a frame as a line."""
     try:
         return _encode(frame).encode() + b"\n"
     except UnicodeEncodeError:  # lone surrogates travel escaped
@@ -18,13 +18,13 @@ def encode(frame):
 
 
 def decode(line):
-    """Reads a line from a script's process. Raises ValueError for anything that the host cannot carry."""
+    """Parses a line from a script's process. Raises ValueError for a value that the host could not represent."""
     try:
-        frame = json.loads(line.decode(), parse_int=_safe_integer, parse_float=parse_finite, parse_constant=refuse_constant)
+        frame = json.loads(line.decode(), parse_int=_safe_integer, parse_float=parse_finite, parse_constant=reject_constant)
     except RecursionError:
         raise ValueError("nested too deep") from None
     if not isinstance(frame, dict):
-        raise ValueError("no object")
+        raise ValueError("not a JSON object")
     if line.count(b"[") + line.count(b"{") > MAX_DEPTH and _is_deeper(frame, MAX_DEPTH + 1):
         raise ValueError("nested too deep")
     return frame
@@ -59,13 +59,13 @@ class BeyondFloat(ValueError):
 
 
 def parse_finite(digits):
-    """A `parse_float` for JSON that refuses infinities."""
+    """A `parse_float` for JSON that rejects infinities."""
     value = float(digits)
     if value - value != 0:
         raise BeyondFloat("a number beyond the range of a float")
     return value
 
 
-def refuse_constant(name):
-    """A `parse_constant` for JSON that refuses NaN and the infinities."""
+def reject_constant(name):
+    """A `parse_constant` for JSON that rejects NaN and the infinities."""
     raise ValueError(name)

@@ -61,7 +61,7 @@ class DeliverTest(unittest.TestCase):
         for end in (0, 1, whole.index(b"\n"), whole.index(b"\n") + 1, len(whole) - 1):
             with self.subTest(end):
                 self.assertEqual(
-                    self.given(whole[:end]), (1, b"", "the channel ended before the harness was delivered\n")
+                    self.given(whole[:end]), (1, b"", "the channel was closed before the harness was delivered\n")
                 )
 
     def test_what_is_not_a_delivery_runs_nothing(self):

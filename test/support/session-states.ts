@@ -175,7 +175,7 @@ export const SESSION_STATES: readonly SessionState[] = [
     'f.read(3).decode()',
     '012',
     'f.write(b"XX")',
-    /f\.txt: what was written over stays so/,
+    /f\.txt: overwritten content is not restored/,
     'XX2',
   ),
   repaired(
@@ -191,7 +191,7 @@ export const SESSION_STATES: readonly SessionState[] = [
     'm[:].decode()',
     'ab',
     'm[:] = b"zz"',
-    /memory that is shared stays as it is/,
+    /shared memory is not restored/,
     'zz',
   ),
   works(

@@ -9,10 +9,10 @@ END_SEC = 0.5  # from the order to end an activity to its confirmed end
 
 
 class Activity:
-    """One activity, from its request to its last frame. `workspace` is the one that it belongs to."""
+    """One activity, from its request to its last frame."""
 
     needs_process = False
-    is_complete = True  # its request has come as a whole
+    is_complete = True  # False while a part of its request has not arrived
 
     def __init__(self, workspace, frame):
         self.workspace = workspace
@@ -28,27 +28,27 @@ class Activity:
         return None
 
     def advance(self, now):
-        """Does what is due."""
+        """Handles everything that is due at `now`."""
 
     def find_problem(self):
-        """Returns (code, message) of what keeps it from starting, or None."""
+        """Returns (code, message) of the problem that prevents its start, or None."""
         return None
 
     def put_input(self, data):
-        """Takes bytes of the host."""
+        """Accepts input from the host."""
 
     def end_input(self):
-        """The host has no more bytes."""
+        """Marks the end of the host's input."""
 
     def take_credit(self, stream, count):
-        """The host has taken bytes of a stream."""
+        """Adds the bytes of a stream that the host has consumed to its credit."""
 
     def refuse(self, code, message):
-        """Ends it before it began."""
+        """Ends it before it begins, with an error."""
         self.finish(error={"code": code, "message": message})
 
     def cancel(self):
-        """Ends it because the host asked for it."""
+        """Ends it at the host's request."""
         self.refuse("cancelled", "the activity was cancelled")
 
     def send(self, frame):
@@ -56,7 +56,7 @@ class Activity:
         self.workspace.channel.send({"type": frame.pop("type"), "execution_id": self.id, **frame})
 
     def grant_input(self, count):
-        """Tells the host that it may send as many more bytes."""
+        """Tells the host that it may send `count` more bytes."""
         if count:
             self.send({"type": "credit", "stream": "stdin", "bytes": count})
 
@@ -72,7 +72,7 @@ class Activity:
 
 
 class ProcessActivity(Activity):
-    """An activity with processes, which its keeper ends, or the zygote where no other activity lives."""
+    """An activity with processes. Its keeper ends them, or the zygote in a workspace that runs one activity at a time."""
 
     needs_process = True
 
@@ -85,16 +85,16 @@ class ProcessActivity(Activity):
 
     @property
     def is_ending(self):
-        """True once its keeper was told to end it."""
+        """True once its end was requested."""
         return self._end_due is not None
 
     def begin(self, spare):
-        """Starts, with the process that waits in `spare`."""
+        """Starts in the process of `spare`."""
         self.spare = spare
         spare.watch(self.workspace.watcher, self._on_keeper)
 
     def end(self, cause):
-        """Asks for the end of its processes: the first has ended by itself (`cause` is None), or must end for a cause."""
+        """Requests the end of its processes. `cause` is None if the first one has ended by itself."""
         if self.is_ending or self.spare is None:
             return
         self.killed_for = self.killed_for or cause
@@ -106,7 +106,7 @@ class ProcessActivity(Activity):
             self._on_lost_keeper()
 
     def cancel(self):
-        """Ends it because the host asked for it."""
+        """Ends it at the host's request."""
         if self.spare is None:
             super().cancel()
         else:
@@ -116,11 +116,11 @@ class ProcessActivity(Activity):
         """Called once, before the processes are killed."""
 
     def on_dead(self, status, confirmed):
-        """Called when no process is left, or too much time has passed. `status` is that of the first, as wait(2) gives it."""
+        """Called when no process is left, or after END_SEC. `status` is the wait(2) status of the first process."""
         raise NotImplementedError
 
     def check_end(self, now):
-        """Gives the end up if it takes too long: then the sandbox ends."""
+        """Ends the sandbox if the processes do not end in time."""
         if self._end_due is not None and now >= self._end_due:
             if self.spare.has_answered():  # while the broker was busy with other activities
                 self._on_keeper()
@@ -157,4 +157,4 @@ class ProcessActivity(Activity):
 
     def _close_keeper(self):
         self.spare.forget(self.workspace.watcher)
-        self._end_due = float("inf")  # nobody has to answer any more
+        self._end_due = float("inf")  # no answer is expected any more

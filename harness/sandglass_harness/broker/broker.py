@@ -1,4 +1,4 @@
-"""PID 1 of a sandbox. It serves the host's requests, and no script can reach it.
+"""PID 1 of a sandbox. It serves the host's requests. No script can reach it.
 
 It runs no script and imports only the standard library. It is one loop over descriptors, and never blocks on a peer.
 """
@@ -21,9 +21,9 @@ from .sandbox import Sandbox
 from .traffic import Traffic
 from .watcher import Watcher
 
-MAX_WAIT_MS = 3_600_000  # poll takes no number above 2**31; after an early return the loop waits again
+MAX_WAIT_MS = 3_600_000  # poll(2) accepts less than 2**31; after an early return the loop waits again
 SETS_UP = ("preamble", "tools", "tool_sources")  # fields of a request that can fail before the script runs
-MAX_CHECKS = 200  # by one process; a new process frees the memory that the interpreter keeps
+MAX_CHECKS = 200  # per process; a new process frees the memory that the interpreter holds
 
 IDLE, FORKING, RUNNING, ENDING, RESETTING = "idle", "forking", "running", "ending", "resetting"
 
@@ -34,7 +34,7 @@ class Broker:
     def __init__(self, config, channel_in, outbox, zygote):
         self._config = config
         self._checks = config.get("checker", False)
-        self._loads = bool(config["tools"] or config["preload"])  # each run loads a part of it itself
+        self._loads = bool(config["tools"] or config["preload"])  # each run may load some of these itself
         self._zygote = zygote
         self._watcher = Watcher()
         self._channel = Channel(channel_in, outbox, self._watcher, self._on_line)
@@ -42,7 +42,7 @@ class Broker:
         self._intake = Intake(config["workspace"], self._sandbox.roots)
         self._end = RunEnd(self._sandbox, self._channel, self._on_zygote, self._on_run_done)
         self._state = FORKING
-        self._waiting = []  # requests that came before the spare was ready
+        self._waiting = []  # requests that arrived before the spare was ready
         self._spare = None
         self._run = self._traffic = None
         self._uses = 0
@@ -100,7 +100,7 @@ class Broker:
                 self._end_run(None)
         elif answer_due is not None and now >= answer_due:
             self._zygote.answer_due = None
-            # On a slow machine the answer may be there, unread.
+            # On a slow machine the answer may have arrived without being read.
             if not self._on_zygote():
                 self._on_lost_zygote()
         elif self._end.phase is COLLECTING:
@@ -110,12 +110,12 @@ class Broker:
 
     def _on_line(self, line):
         if line.startswith(ANSWER_HEAD) and (self._run is None or line.startswith(self._run.answer_head)):
-            if self._state is RUNNING:  # otherwise it is late, and it may be too large to parse
+            if self._state is RUNNING:  # otherwise the answer is late, and may be too large to parse
                 self._traffic.pass_answer(line)
         elif line.strip():
             try:
                 frame = request_shape.read(line)
-            except ValueError as error:  # after a wrong request, the next bytes may be anything
+            except ValueError as error:  # after an invalid request, the next bytes cannot be trusted
                 sys.exit(f"the host sent an invalid request: {error}")
             self._on_request(frame)
 
@@ -131,12 +131,12 @@ class Broker:
                 first = {name: frame[name] for name in ("type", "execution_id", "id")}
                 self._traffic.pass_answer(encode({**first, **frame}))
         elif kind == "tool_time":
-            if self._state is RUNNING and self._run.id == frame["execution_id"]:  # otherwise it is late
+            if self._state is RUNNING and self._run.id == frame["execution_id"]:  # otherwise the frame is late
                 self._run.clock.report(frame["executed_ms"] / 1000, frame["executing"], time.monotonic())
         elif self._state is FORKING:
             self._waiting.append(frame)
         elif kind == "file_put":
-            if self._state is IDLE:  # during a run, its `execute` is refused
+            if self._state is IDLE:  # otherwise the `execute` that follows is refused
                 self._intake.put(frame)
         elif kind == "execute":
             self._execute(frame)
@@ -151,7 +151,7 @@ class Broker:
                 self._end_run("cancelled")
             else:
                 self._end.stop_collecting()
-        # A request that waits for the spare is dropped with its files.
+        # A request that waits for the spare is dropped together with its files.
         mine = [frame for frame in self._waiting if frame.get("execution_id") == run_id]
         self._waiting = [frame for frame in self._waiting if frame.get("execution_id") != run_id]
         for frame in mine:
@@ -197,7 +197,7 @@ class Broker:
         return self._intake.problem_of(frame)
 
     def _on_finished(self):
-        """Ends the run: its runtime has finished, and only the process is left."""
+        """Ends a run whose runtime has finished; its process is still exiting."""
         run = self._run
         if self._checks and not run.reported_error and run.spare.requests < MAX_CHECKS:
             self._state = ENDING
@@ -211,7 +211,7 @@ class Broker:
         self._traffic.wait_for_end()
 
     def _end_run(self, cause):
-        """Ends the run: its process has ended (None), or must end for a cause."""
+        """Ends the run. `cause` is None if its process has ended by itself."""
         if self._state is RUNNING:
             self._state = ENDING
             self._end.begin(self._traffic, cause)
@@ -286,7 +286,7 @@ class Broker:
             self._end.on_zygote_end()
 
     def _on_lost_zygote(self):
-        """Ends what waits for the zygote, which does not answer in time."""
+        """Handles a zygote that does not answer in time."""
         if self._state is ENDING:
             self._end.on_lost_zygote()
         else:
@@ -296,7 +296,7 @@ class Broker:
 
 def watch_child_signals(watcher, on_end):
     """Calls `on_end()` when a child of this process has ended."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # as PID 1 without a handler: no effect
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the kernel ignores a signal without a handler for PID 1
     read, write = os.pipe()
     os.set_blocking(read, False)
     os.set_blocking(write, False)

@@ -10,7 +10,7 @@ KEPT, ROLLED_BACK, LOST = "kept", "rolled-back", "lost"
 
 
 class CellActivity(ScriptActivity):
-    """A cell. It has the frames of a script. After it, the session has the state that the cell left, or the one before."""
+    """A cell. It has the frames of a script. It leaves the session in a new state, or is rolled back to the previous one."""
 
     needs_process = False
 
@@ -27,7 +27,7 @@ class CellActivity(ScriptActivity):
 
     @property
     def run(self):
-        """Its run; None before it began."""
+        """Its run; None before it has begun."""
         return self._run
 
     def find_problem(self):
@@ -57,7 +57,7 @@ class CellActivity(ScriptActivity):
         return not self.frame.get("tool_sources")
 
     def interrupt(self):
-        """Interrupts it, or does so as soon as it can be."""
+        """Interrupts the cell now, or as soon as it runs."""
         self._is_interrupted = True
         if self._run is not None:
             self._run.interrupted = True
@@ -76,7 +76,7 @@ class CellActivity(ScriptActivity):
             self.end("cancelled")
 
     def end(self, cause):
-        """Ends the cell, because its process has ended (`cause` is None), or for a cause. Its changes are rolled back."""
+        """Ends the cell and rolls its changes back. `cause` is None if its process has ended by itself."""
         if self._is_ending or self._run is None:
             return
         self._run.killed_for = self._run.killed_for or cause
@@ -84,7 +84,7 @@ class CellActivity(ScriptActivity):
         self._session.roll_back()
 
     def check_end(self, now):
-        """The session watches the time."""
+        """Does nothing: the session has the deadline."""
 
     def _stop(self):
         self._is_ending = True
@@ -101,18 +101,18 @@ class CellActivity(ScriptActivity):
             self._session.roll_back()
             return
         run.status, run.confirmed = (1 << 8 if run.reported_error else 0), True
-        self.workspace.after_flush(self._session.head.take_cell_socket().close)  # the close takes long
+        self.workspace.after_flush(self._session.head.take_cell_socket().close)  # closing is slow
         self._session.on_kept(run)
         self.collect()
 
     def on_ended(self, status, confirmed, ended=()):
-        """Its processes are dead: reads their last output."""
+        """Reads the last output of its processes, which have ended."""
         run = self._run
         if run is None:
             self._state = LOST
             self.refuse("cancelled", "the session ended before the cell began")
             return
-        if self._is_dead:  # the copy that was to become the head has failed
+        if self._is_dead:  # called again when the copy for the head has failed
             return
         self._is_dead = True
         if not self._is_ending:
@@ -132,7 +132,7 @@ class CellActivity(ScriptActivity):
         self.collect()
 
     def extra_end_fields(self, frame):
-        session = self._session or self.workspace.session(self.frame["session"])  # one that was refused changed nothing
+        session = self._session or self.workspace.session(self.frame["session"])  # a refused cell has no session yet
         if session is None:
             return {}
         missing = session.missing if self._state == ROLLED_BACK else []

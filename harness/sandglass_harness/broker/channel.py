@@ -1,4 +1,4 @@
-"""The channel to the host: lines in, lines out. Both sides are bounded, and neither blocks."""
+"""The channel to the host: lines in, lines out. Both directions are bounded and never block."""
 
 import os
 import select
@@ -9,7 +9,7 @@ from collections import deque
 from ..caps import MAX_REQUEST_LINE_BYTES
 from ..wire import encode
 
-READ_BYTES = 1 << 16  # for a larger buffer, malloc would map and unmap memory at each request
+READ_BYTES = 1 << 16  # malloc would map and unmap a larger buffer at each read
 FLUSH_SEC = 5  # time for the host to read the last frames
 
 
@@ -49,19 +49,19 @@ class Outbox:
         self.size = 0
 
     def put(self, data):
-        """Queues a line, and writes as much as the peer takes."""
+        """Queues a line, and writes as much as the peer accepts."""
         self._queue.append(memoryview(data))
         self.size += len(data)
         if len(self._queue) == 1:
             self.flush()
 
     def clear(self):
-        """Drops the bytes that the peer has not taken."""
+        """Drops all unsent bytes."""
         self._queue.clear()
         self.size = 0
 
     def flush(self):
-        """Writes as much as the peer takes. Returns True when nothing is left. Raises OSError when the peer is gone."""
+        """Writes as much as the peer accepts. Returns True if nothing is left. Raises OSError if the peer is gone."""
         while self._queue:
             try:
                 written = os.write(self.fd, self._queue[0])
@@ -95,14 +95,14 @@ class Channel:
         self.update_write_watch()
 
     def update_write_watch(self):
-        """Watches the outbox for writing while it holds anything, and stops when it is empty."""
+        """Watches the outbox for writability while it holds bytes."""
         if self.outbox.size:
             self._watcher.watch_write(self.outbox.fd, self._on_writable)
         else:
             self._watcher.forget(self.outbox.fd)
 
     def holds_part_of_a_line(self):
-        """True if a request has begun and has not ended."""
+        """True if a request line is incomplete."""
         return self._inbox.held > 0
 
     def flush_and_exit(self):
@@ -122,7 +122,7 @@ class Channel:
         except BlockingIOError:
             return
         if not data:
-            os._exit(0)  # the host is gone: PID 1 takes everything with it
+            os._exit(0)  # the host is gone; the end of PID 1 ends all processes
         for line in self._inbox.push(data):
             self._on_line(line)
         if self._inbox.held > MAX_REQUEST_LINE_BYTES:

@@ -1,6 +1,6 @@
 """Collects files from the workspace, by patterns and within caps.
 
-It runs when no process of a script is left. The names that a script gave are hostile all the same: it walks paths by descriptor,
+It runs when no process of a script is left. The names that a script chose are still hostile: it walks paths by descriptor,
 follows no links, and has a time budget.
 """
 
@@ -23,7 +23,7 @@ from ..text import cut
 from .globs import Matcher
 from .scratch import is_utf8, open_real_directory
 
-SLICE_SEC = 0.02  # of work between two pauses
+SLICE_SEC = 0.02  # work between two pauses
 
 
 class Collection:

@@ -46,7 +46,7 @@ class Connection(Activity):
         super().cancel()
 
     def on_written(self):
-        """Everything was written, and the socket is shut for writing."""
+        """Called when all input is written and the socket is shut down for writing."""
         if self._source is None:
             self._end()
 
@@ -58,7 +58,7 @@ class Connection(Activity):
             return
         try:  # reading and writing are watched separately, so each needs its own descriptor
             fd = os.dup(self._socket.fileno())
-        except OSError as error:  # the other activities took all free descriptors while the connection was made
+        except OSError as error:  # other activities used up the descriptors while the connection was made
             self._fail(error.errno)
             return
         self.send({"type": "dialed"})

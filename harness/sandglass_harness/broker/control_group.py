@@ -1,4 +1,4 @@
-"""Reads the sandbox's control group, where its files are visible from inside (in containers)."""
+"""Reads the sandbox's control group if its files are visible inside (in containers)."""
 
 import os
 import resource
@@ -13,7 +13,7 @@ class MemoryKills:
         self._fd = _first([f"{root}/memory.events", f"{root}/memory/memory.oom_control"])
 
     def count(self):
-        """Returns the count, or None where the kernel keeps none."""
+        """Returns the count, or None if the kernel does not provide it."""
         if self._fd is None:
             return None
         try:
@@ -27,7 +27,7 @@ class MemoryKills:
 
 
 def limits(root=ROOT):
-    """Returns the limits in force: bytes, processes, CPUs. None for each that is not limited or not visible."""
+    """Returns the limits of memory, processes and CPUs. Each is None if it is not set or not visible."""
     quota, period = _read_words(f"{root}/cpu.max", 2) or (
         *(_read_words(f"{root}/cpu/cpu.cfs_quota_us", 1) or ("-1",)),
         *(_read_words(f"{root}/cpu/cpu.cfs_period_us", 1) or ("0",)),
@@ -40,8 +40,8 @@ def limits(root=ROOT):
 
 
 def limits_in_gvisor(zygote_pid):
-    """Returns the same in gVisor, where those files are not visible. It shows the group's memory as that of the machine, counts
-    processes itself, and does not show CPU time."""
+    """Returns the same limits in gVisor, which hides those files. It reports the group's memory as that of the machine, enforces
+    RLIMIT_NPROC itself, and does not show the CPU quota."""
     return {
         "memory_limit": _memory_of_machine(),
         "pids_limit": resource.prlimit(zygote_pid, resource.RLIMIT_NPROC)[1] if counts_processes() else None,
@@ -50,7 +50,7 @@ def limits_in_gvisor(zygote_pid):
 
 
 def counts_processes():
-    """True if the kernel enforces RLIMIT_NPROC for this user. Found by trying."""
+    """True if the kernel enforces RLIMIT_NPROC for this user. Probes with a child process."""
     pid = os.fork()
     if pid == 0:
         try:

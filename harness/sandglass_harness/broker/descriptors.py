@@ -3,20 +3,21 @@
 import os
 import resource
 
-MARGIN = 64  # for activities that have begun
+MARGIN = 64  # descriptors reserved for running activities
+NONE_LEFT = "the activities of the workspace use all of its file descriptors; close some of them and try again"
 
 
 def raise_limit():
-    """Raises the limit of this process as far as it may. The processes of activities, which the zygote forks, keep theirs."""
+    """Raises the soft limit of this process to the hard limit. The processes of activities, which the zygote forks, keep theirs."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     except (OSError, ValueError):
-        pass  # then it serves fewer activities
+        pass  # the workspace then serves fewer activities
 
 
 def are_left():
-    """True if another activity may begin. A new descriptor is the lowest that is free, so that all below are in use."""
+    """True if another activity may begin. A new descriptor gets the lowest free number, so all lower ones are in use."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         lowest = os.dup(0)

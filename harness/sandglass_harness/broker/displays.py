@@ -1,4 +1,4 @@
-"""The displays of a run: MIME bundles of a hostile process, checked and bounded before they are passed on."""
+"""The displays of a run: MIME bundles from a hostile process, validated and bounded before they are forwarded."""
 
 import re
 
@@ -15,14 +15,14 @@ _MIME_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*"
 
 
 class Displays:
-    """The displays of one run: how many, and how large."""
+    """Counts the displays of one run and their bytes."""
 
     def __init__(self):
         self.are_over = False
         self._count = self._bytes = 0
 
     def shape(self, frame):
-        """Returns the fields of a display. Raises ValueError for a frame that is not a display."""
+        """Returns the valid fields of a display. Raises ValueError for a frame that is not a display."""
         data, left_out = frame.get("data"), frame.get("left_out", [])
         if frame.get("kind") not in ("result", "display") or not isinstance(data, dict) or not isinstance(left_out, list):
             raise ValueError("not a display")
@@ -31,7 +31,7 @@ class Displays:
         if not all(_is_mime_type(name) for name in (*data, *left_out)):
             raise ValueError("not a MIME type")
         if not all(isinstance(content, str) for content in data.values()):
-            raise ValueError("not the text of a display")
+            raise ValueError("the content of a display is not text")
         return {"type": "display", "kind": frame["kind"], "data": data, "left_out": left_out}
 
     def admit(self, size):
@@ -46,14 +46,14 @@ class Displays:
 
     @property
     def warnings(self):
-        """The warning about displays that were left out, in a list that is empty if there are none."""
+        """A list with the warning about omitted displays; empty if there are none."""
         if not self.are_over:
             return []
         limits = f"{MAX_DISPLAYS} displays and {MAX_DISPLAYS_BYTES >> 20} MiB together"
         return [{"code": "displays_left_out", "message": f"displays were left out: a run shows at most {limits}"}]
 
 
-_HEAD_BYTES = 4 << 10  # the id of the run and the place in the output
+_HEAD_BYTES = 4 << 10  # for the run's id and the position in the output
 
 
 def _is_mime_type(name):

@@ -1,7 +1,7 @@
 """The file operations of a workspace, except the transfer of contents (`pack`).
 
-Long ones are generators: they yield None after each 20 ms of work, so that the broker's loop continues, and their return value is
-the result. They raise FileError at any step, and hold no descriptor after `close()`.
+Long ones are generators: they yield None after each 20 ms of work, so that the broker's loop continues, and they return the
+result. They raise FileError at any step, and hold no descriptor after `close()`.
 """
 
 import errno
@@ -10,22 +10,22 @@ import os
 import stat
 import time
 
-from ..caps import MAX_SAFE_INTEGER
+from ..caps import MAX_ENTRIES, MAX_SAFE_INTEGER
 from .globs import Matcher
 from .paths import FileError, as_file_error, find, open_directory, open_to_read, plain_parts, problem
 from .scratch import is_utf8
-from .tree import Slice, Walk, delete_below, open_file, open_to_delete
+from .tree import MAX_PATH, Slice, Walk, delete_below, open_file, open_to_delete
 
 ENTRIES_AT_ONCE = 200
 CHARACTERS_AT_ONCE = 128 << 10  # of paths and targets, so that 200 long ones do not make a frame of megabytes
 READ_BYTES = 256 << 10
-# A file that changes twice within a tick of the kernel's clock has the same times after both.
+# A file that changes twice within one tick of the kernel's clock has the same timestamps after both changes.
 UNSETTLED_NS = 20_000_000
-ROUNDS = 10  # of deletion while scripts put new files into the directory
+DELETION_ROUNDS = 10  # because scripts can add files while a directory is deleted
 
 
 class Files:
-    """Describes, makes and removes the entries of a workspace. A path `""` or `"."` names the workspace itself."""
+    """Describes, creates and removes the entries of a workspace. The path `""` or `"."` is the workspace itself."""
 
     def __init__(self, root):
         self._root = root
@@ -42,7 +42,7 @@ class Files:
             os.close(at)
 
     def make(self, path, mode):
-        """Makes a directory and its parents. One that exists stays as it is."""
+        """Creates a directory and its parents. An existing directory is left unchanged."""
         try:
             os.close(open_directory(self._root, path, plain_parts(path), mode))
         except FileError as error:
@@ -70,7 +70,7 @@ class Files:
         With `follow`, a link to a regular file in the workspace is listed as that file.
 
         `skipped` counts names that are not UTF-8 and directories that cannot be read. `limits_hit` holds "max_entries" if the
-        list is not complete.
+        list is incomplete.
         """
         matcher = None if patterns is None else Matcher(patterns, hidden)
         top = self._open_top(path)
@@ -103,9 +103,9 @@ class Files:
     def digest(self, path):
         """Computes the digest of a file or a directory. Yields None; returns {"sha256", "files", "bytes"}.
 
-        That of a file is the SHA-256 of its content. That of a directory is the SHA-256 over `file\\0PATH\\0HEX\\0` or
+        The digest of a file is the SHA-256 of its content. The digest of a directory is the SHA-256 over `file\\0PATH\\0HEX\\0` or
         `link\\0PATH\\0HEX\\0` for each file and each link below it, in the order of their paths; HEX is the SHA-256 of the
-        content, or of the text of the link's target. Modes, times, empty directories and special files do not count.
+        content, or of the link's target as text. Modes, times, empty directories and special files are ignored.
         """
         fd, found = open_to_read(self._root, path)
         digest = _Digest()
@@ -137,7 +137,7 @@ class Files:
 
     def _remove_directory(self, path, name, at):
         slice_ = Slice()
-        for _ in range(ROUNDS):
+        for _ in range(DELETION_ROUNDS):
             fd = open_to_delete(name, at)
             if fd is None:
                 return
@@ -154,11 +154,11 @@ class Files:
             except OSError as error:
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                     raise
-        raise problem("not_empty", path, "files appear in it while it is removed")
+        raise problem("not_empty", path, "other processes create files in it while it is removed; end them and try again")
 
 
 class _Listing:
-    """The entries of a list, one by one."""
+    """Lists the entries below a directory, one by one."""
 
     def __init__(self, top, matcher, hidden, follows):
         self.is_cut = False
@@ -174,7 +174,7 @@ class _Listing:
         return self._skipped + self._walk.unreadable_count
 
     def steps(self):
-        """Yields an entry, or None where it may pause."""
+        """Yields an entry, or None as a point to pause."""
         for step in self._walk.steps(self._enters):
             self.is_cut = self._walk.is_cut
             if step is None:
@@ -201,7 +201,7 @@ class _Listing:
             root, top = self._follows
             try:
                 fd, target = open_to_read(root, f"{top}/{path}" if top not in ("", ".") else path)
-            except FileError:  # it leads out, or nowhere
+            except FileError:  # it leads outside the workspace, or is dangling
                 return entry
             os.close(fd)
             if stat.S_ISREG(target.st_mode):
@@ -216,14 +216,14 @@ class _Listing:
 
 
 class _Digest:
-    """Hashes contents, and counts them."""
+    """Hashes files, and counts them and their bytes."""
 
     def __init__(self):
         self.files = self.bytes = 0
         self._slice = Slice()
 
     def of_file(self, fd):
-        """Returns the digest of a file. Bytes that are appended meanwhile do not count, since they need not end."""
+        """Returns the digest of a file. Ignores bytes that are appended meanwhile: a script could append without end."""
         self.files += 1
         hashed = hashlib.sha256()
         left = os.fstat(fd).st_size
@@ -260,7 +260,7 @@ class _Digest:
         if walk.unreadable is not None:
             raise problem("io", walk.unreadable, os.strerror(errno.EACCES))
         if walk.is_cut:
-            raise problem("too_many", path, "it has too many entries or too long paths")
+            raise problem("too_many", path, f"it has more than {MAX_ENTRIES} entries, or a path of more than {MAX_PATH} characters")
         return hashed.hexdigest()
 
     def _pause(self):
@@ -270,9 +270,9 @@ class _Digest:
 
 
 def _entry(path, found, name, directory):
-    """Returns the entry of a path. Scripts choose sizes and times; the wire carries integers up to 2**53.
+    """Returns the entry of a path. Scripts choose sizes and times, so they are clamped to the integers of the wire.
 
-    Scripts cannot set the time in "version". It differs after every change of a file, except through a shared mapping of memory.
+    Scripts cannot set the time in "version". It differs after every change of a file, except through a shared memory mapping.
     """
     kind = kind_of(found.st_mode)
     entry = {
@@ -299,12 +299,12 @@ def kind_of(mode):
 
 
 def mtime_ms(found):
-    """Returns the time of the last change of contents in milliseconds."""
+    """Returns the modification time in milliseconds."""
     return max(-MAX_SAFE_INTEGER, min(found.st_mtime_ns // 1_000_000, MAX_SAFE_INTEGER))
 
 
 def _target(name, directory):
-    """Returns the target of a link as bytes; none if the link is gone."""
+    """Returns the target of a link as bytes; empty if the link is gone."""
     try:
         return os.fsencode(os.readlink(name, dir_fd=directory))
     except OSError:

@@ -5,7 +5,7 @@ class Matcher:
     """Globs over whole paths: `**` matches any number of parts, other wildcards match within one part.
 
     As in a shell, a part that begins with a dot matches only where the glob writes that dot: programs of the host read
-    such files (`.git/config`, `.envrc`) on their own. With `hidden`, wildcards match the dot as well.
+    such files (`.git/config`, `.envrc`) implicitly. With `hidden`, wildcards match the dot as well.
     """
 
     def __init__(self, patterns, hidden=False):
@@ -14,7 +14,7 @@ class Matcher:
 
         def compile_glob(pattern):
             parts = pattern.strip("/").split("/")
-            # At the end, `**` needs a name: `out/**` matches everything below out, not out itself.
+            # A final `**` needs a name: `out/**` matches everything below out, not out itself.
             parts += ["*"] if parts[-1] == "**" else []
             return [part if part == "**" else compile_part(part) for part in parts]
 

@@ -1,4 +1,4 @@
-"""The input of a program or a connection: bytes of the host that wait until the reader takes them."""
+"""The input of a program or a connection: bytes from the host, queued until the reader consumes them."""
 
 import os
 
@@ -7,7 +7,7 @@ from .channel import Outbox
 
 
 class InputOutbox(Outbox):
-    """Bytes on their way to a reader in the sandbox. The host may send more when they are written."""
+    """Bytes on their way to a reader in the sandbox. The host gets new credit once they are written."""
 
     def __init__(self, activity, fd):
         super().__init__(fd)
@@ -18,12 +18,12 @@ class InputOutbox(Outbox):
         self.is_over = False
 
     def open(self):
-        """Begins to write: the reader is there."""
+        """Begins to write to the reader."""
         self._is_open = True
         self._write()
 
     def put_data(self, data, granted=True):
-        """Queues bytes. `granted` bytes count for the window of the host."""
+        """Queues bytes. `granted` bytes count towards the window of the host."""
         if self.is_over or self._ends:
             self._activity.grant_input(len(data) if granted else 0)
             return
@@ -39,11 +39,11 @@ class InputOutbox(Outbox):
         self._write()
 
     def on_reader_gone(self):
-        """The reader has closed its end. Most readers do not open it again."""
+        """Called when the reader has closed its end. Most readers do not reopen it."""
         self._ends = True
 
     def on_written(self):
-        """Everything is written, and nothing follows."""
+        """Called once all input is written."""
 
     def _write(self):
         if not self._is_open or self.is_over:
@@ -71,7 +71,7 @@ class InputOutbox(Outbox):
 
 
 class InputPipe(InputOutbox):
-    """The input of a program: a pipe, or its terminal."""
+    """The standard input of a program: a pipe or a terminal."""
 
     def __init__(self, activity, fd):
         super().__init__(activity, fd)
@@ -79,14 +79,14 @@ class InputPipe(InputOutbox):
         self.open()
 
     def close(self):
-        """Drops what is left."""
+        """Drops the unwritten input and closes the descriptor."""
         if not self.is_over:
             self.is_over = True
             self._watcher.forget(self.fd)
             os.close(self.fd)
 
     def on_reader_gone(self):
-        # Another process may open a terminal again.
+        # Another process may reopen a terminal.
         self._ends = self._activity.frame["tty"] is None
 
     def on_written(self):

@@ -1,4 +1,4 @@
-"""Takes the files that arrive before a run, and checks its request."""
+"""Receives the files that arrive before a run, and validates its request."""
 
 import binascii
 
@@ -10,7 +10,7 @@ WIPE_SEC = 0.4
 
 
 class Intake:
-    """Files of the next run. A run never sees files of another execution id."""
+    """The files of the next run. A run never sees files that were sent for another execution id."""
 
     def __init__(self, workspace, roots):
         self._workspace = workspace
@@ -19,7 +19,7 @@ class Intake:
         self._problem = None
 
     def put(self, frame):
-        """Writes a piece of a file into the workspace. A failure is reported when its run starts."""
+        """Writes a chunk of a file into the workspace. A failure is reported when its run starts."""
         self._switch_to(frame["execution_id"])
         if self._problem is not None:
             return
@@ -31,14 +31,14 @@ class Intake:
             self._problem = f"the file {format_path(frame['path'])} could not be put into the workspace: {reason}"
 
     def problem_of(self, frame):
-        """Returns (kind, message) of the problem that keeps a run from starting, or None."""
+        """Returns (kind, message) of the problem that prevents a run from starting, or None."""
         self._switch_to(frame["execution_id"])
         problem = self._problem
         self.forget()
         return problem_of_request(frame) if problem is None else ("request", problem)
 
     def forget(self):
-        """Forgets the files: the run has started, or they were wiped."""
+        """Forgets the files, once the run has started or they were wiped."""
         self._id = self._problem = None
 
     def _switch_to(self, run_id):
@@ -49,7 +49,7 @@ class Intake:
 
 
 def problem_of_request(frame):
-    """Returns (kind, message) of the problem of an `execute` itself, or None."""
+    """Returns (kind, message) of a problem in an `execute` frame, or None."""
     missing = [name for name in frame["required_secrets"] if name not in frame["secrets"]]
     if missing:
         return "secrets", f"required secrets are missing: {', '.join(missing)}"
@@ -58,7 +58,7 @@ def problem_of_request(frame):
 
 
 def _find_source_problem(sources):
-    """Returns a message if the Python tools of a run are over a limit, or None."""
+    """Returns a message if the Python tools of a run exceed a limit, or None."""
     if len(sources) > MAX_TOOL_SOURCES:
         return f"the run brings {len(sources)} Python tools; at most {MAX_TOOL_SOURCES} are allowed"
     for source in sources:

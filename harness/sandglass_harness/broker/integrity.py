@@ -8,7 +8,7 @@ from ..libc import PR_GET_NO_NEW_PRIVS, kernel_log, landlock_abi, prctl, set_dum
 from . import control_group
 
 _PF_EXITING = 4  # of linux/sched.h
-# Programs that scripts often need, and that not every system has.
+# Programs that scripts often need and that not every system has.
 _PROGRAMS = ("bash", "node", "perl", "git", "curl", "make", "gcc", "jq")
 _PATH = ("/usr/local/bin", "/usr/bin", "/bin")
 _RLIMITS = sorted({getattr(resource, n) for n in dir(resource) if n.startswith("RLIMIT_")})
@@ -49,7 +49,7 @@ def _line_of(text, name):
 
 
 def self_check(zygote_pid, writable_roots, leaked_fds):
-    """Finds by trying which protections are in force around the harness. `ready` carries the answer."""
+    """Probes which protections are in force around the harness. The frame `ready` carries the results."""
     gvisor = _is_gvisor()
     return {
         "pid": os.getpid(),
@@ -76,12 +76,12 @@ def self_check(zygote_pid, writable_roots, leaked_fds):
 
 
 def _programs():
-    """Returns the names of well-known programs that are there, in the order of _PROGRAMS."""
+    """Returns the programs of _PROGRAMS that are installed."""
     return [name for name in _PROGRAMS if any(os.access(f"{path}/{name}", os.X_OK) for path in _PATH)]
 
 
 def _resident(pid):
-    """Returns the bytes of memory that a process has in use, shared libraries included; None if the kernel does not show it."""
+    """Returns the resident memory of a process in bytes, shared libraries included; None if the kernel does not show it."""
     try:
         with open(f"/proc/{pid}/statm") as file:
             return int(file.read().split()[1]) * resource.getpagesize()
@@ -90,7 +90,7 @@ def _resident(pid):
 
 
 def _libc():
-    """Returns the C library with its version, by which wheels are chosen. musl does not report its version."""
+    """Returns the name and version of the C library, which select wheels. musl does not report its version."""
     try:
         return os.confstr("CS_GNU_LIBC_VERSION") or "musl"
     except (OSError, ValueError):
@@ -105,7 +105,7 @@ def _has_no_new_privs(zygote_pid):
 
 
 def open_proc(name):
-    """Opens a file below /proc for repeated pread: looking it up costs more than reading it. None where it is missing."""
+    """Opens a file below /proc for repeated pread, because a lookup costs more than a read. Returns None if it is missing."""
     try:
         return os.open(f"/proc/{name}", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -113,7 +113,7 @@ def open_proc(name):
 
 
 def last_pid(loadavg):
-    """Returns the last pid that this pid namespace gave out, or None where the kernel does not show it. `loadavg` is
+    """Returns the last pid that the kernel allocated in this pid namespace, or None if it does not show that. `loadavg` is
     open_proc("loadavg")."""
     try:
         return int(os.pread(loadavg, 128, 0).rsplit(None, 1)[1])
@@ -121,16 +121,16 @@ def last_pid(loadavg):
         return None
 
 
-def no_process_but(pids):
+def has_only_processes(pids):
     """True if no other process exists, zombies included."""
-    known = {str(pid) for pid in pids}
-    return all(name in known for name in os.listdir("/proc") if name.isdigit())
+    allowed = {str(pid) for pid in pids}
+    return all(name in allowed for name in os.listdir("/proc") if name.isdigit())
 
 
 def shows_exit_status():
-    """True if the kernel shows how a process ended before it is reaped. Tried with a child of the broker.
+    """True if the kernel shows the exit status of an unreaped process. Probes with a child of the broker.
 
-    The kernel shows 0 for a process that is not dumpable, which a script can be: callers take care of it.
+    The kernel shows 0 for a process that is not dumpable. A script can make itself so; callers must handle that.
     """
     pid = os.fork()
     if pid == 0:
@@ -146,17 +146,16 @@ def shows_exit_status():
 
 
 def exit_status(stat):
-    """Returns how an unreaped process ended, as wait(2) gives it, or None while it can still run. `stat` is
-    open_proc("PID/stat").
+    """Returns the wait(2) status of an unreaped process, or None while it can still run. `stat` is open_proc("PID/stat").
 
     A process that is exiting and has released its address space counts as ended. The kernel still frees its memory, which
     takes the most time, but the process runs no further instruction.
     """
     try:
         fields = os.pread(stat, 4096, 0).rpartition(b")")[2].split()
-        going = fields[0] == b"Z" or (int(fields[6]) & _PF_EXITING and fields[20] == b"0")
-        threads = int(fields[17])  # the first of them may end before the others
-        return int(fields[49]) if going and threads <= 1 else None
+        ended = fields[0] == b"Z" or (int(fields[6]) & _PF_EXITING and fields[20] == b"0")
+        threads = int(fields[17])  # the main thread may end before the others
+        return int(fields[49]) if ended and threads <= 1 else None
     except (OSError, ValueError, IndexError, TypeError):
         return None
 
@@ -183,8 +182,8 @@ def _can_create(path):
 
 
 def _can_list(path):
-    """True if a directory of /proc can be listed. Tried on a process that is not dumpable and has the same uid: scripts see the
-    broker in the same way."""
+    """True if a directory of /proc can be listed. The probed process is not dumpable and has the same uid, as the broker is for
+    scripts."""
     try:
         os.listdir(path)
     except OSError:
@@ -201,7 +200,7 @@ def _interfaces():
 
 
 def _is_gvisor():
-    """True on gVisor. Its kernel lets everybody read the log, which begins with `<6>[    0.000000] Starting gVisor...`."""
+    """True on gVisor, whose kernel log is readable for everybody and begins with `<6>[    0.000000] Starting gVisor...`."""
     return kernel_log().partition(b"] ")[2].startswith(b"Starting gVisor")
 
 

@@ -1,4 +1,4 @@
-"""Tells whether a script waits for a lock that nothing can release any more."""
+"""Detects a script that waits for a lock that nothing can release any more."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ NOTE = (
 )
 _FUTEX = {"x86_64": "202", "aarch64": "98"}.get(os.uname().machine)  # the number of the system call
 _WAITS, _PRIVATE, _COMMAND = (0, 9), 128, 127  # FUTEX_WAIT and FUTEX_WAIT_BITSET; the flag; the bits of the command
-# The signals of the harness, and those that the C library handles for itself. A handler for another one could release the lock.
+# The signals of the harness and those of the C library. A handler for any other signal could release the lock.
 _OWN_SIGNALS = sum(1 << (number - 1) for number in (signal.SIGINT, signal.SIGALRM, 32, 33))
 
 
@@ -27,19 +27,19 @@ class LockWait:
         self._before, self._now = self._now, find_endless(self._process.pid)
 
     def was_endless(self):
-        """True if it waited in this way at the last sample. It is for a script that the harness's alarm has ended since: such a script had no
-        timer of its own."""
+        """True if it waited in this way at the last sample. Valid for a script that the harness's alarm has ended since: such a
+        script had no timer of its own."""
         return self._now is not None
 
     def outlasts_alarm(self):
-        """True if between the last two samples the process woke up once, for the harness's alarm. A script that has put a timer of its
-        own in its place, which may still go off, did not wake up."""
+        """True if the process woke up exactly once between the last two samples, for the harness's alarm. A script that replaced
+        the alarm with a timer of its own did not wake up; its timer may still fire."""
         return None not in (self._before, self._now) and self._now == self._before + 1
 
 
 def find_endless(pid):
-    """Returns how often the process has waited so far if only a signal could end its present wait, and it handles none but those of
-    the harness; else None, also where that cannot be seen (gVisor)."""
+    """Returns how often the process has waited so far, if only a signal could end its current wait and it handles only the signals
+    of the harness. Otherwise returns None, also on gVisor, which does not show it."""
     try:
         with open(f"/proc/{pid}/syscall") as file:
             number, _, operation, _, timeout, *_ = file.read().split()

@@ -11,7 +11,7 @@ _MAX_BYTES = 1 << 16
 
 
 class NetworkCounters:
-    """The counters as they were before the first run."""
+    """The counters before the first run."""
 
     def __init__(self):
         opened = [integrity.open_proc(name) for name in _FILES]
@@ -19,7 +19,7 @@ class NetworkCounters:
         self._normal = self._read()
 
     def are_as_before(self):
-        """True if no run sent anything, or tried to. Nothing but the end of the sandbox resets the counters."""
+        """True if no run has used or tried to use the network. Only the end of the sandbox resets the counters."""
         return self._read() == self._normal
 
     def _read(self):

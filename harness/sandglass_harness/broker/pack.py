@@ -1,7 +1,7 @@
-"""Packs: many files as one stream of bytes, into a workspace and out of it.
+"""Packs: many files as one byte stream, into a workspace and out of it.
 
 Entry: length of the header (4 bytes, big-endian), header (JSON), then chunks: length (4 bytes), bytes. A chunk of length 0 ends
-the entry; on the way out, BROKEN ends one that could not be read to its end.
+the entry. In a pack that leaves the workspace, BROKEN ends an entry whose file could not be read to its end.
 """
 
 import os
@@ -23,10 +23,10 @@ MAX_LONG_PATH = 1000  # characters of a path that is too long for a header
 
 
 class PackWriter:
-    """Writes the files of a pack, whose bytes come in any pieces.
+    """Writes the files of a pack, whose bytes arrive in pieces of any size.
 
     A file gets its name when its entry is complete, and replaces a file or link of that name. After the first error, every call
-    raises it again. 64 KiB of the smallest entries are 3,000 files, which take 0.1 s: a caller that must return sooner feeds
+    raises it again. 64 KiB of the smallest entries are 3,000 files, which take 0.1 s; a caller that must return sooner feeds
     smaller pieces.
     """
 
@@ -39,11 +39,11 @@ class PackWriter:
         self._part, self._needs, self._then = bytearray(), 4, self._on_header_length
 
     def feed(self, data):
-        """Takes the next bytes of the pack. Raises FileError."""
+        """Processes the next bytes of the pack. Raises FileError."""
         self._guard(self._take, memoryview(data))
 
     def finish(self):
-        """Checks that the pack ended where an entry does. Raises FileError."""
+        """Checks that the pack ends after a complete entry. Raises FileError."""
         self._guard(self._check_end)
 
     def abort(self):
@@ -117,7 +117,7 @@ class PackWriter:
 
 
 def _read_header(part):
-    """Returns the path, the mode, the kind and the target of an entry."""
+    """Parses a header. Returns the path, mode, kind and target of the entry."""
     try:
         header = decode(part)
     except ValueError:
@@ -138,7 +138,7 @@ def _read_header(part):
 
 
 class _NewLink:
-    """A symbolic link. It replaces a file or a link; its entry has no content."""
+    """A symbolic link. It replaces a file or a link. Its entry has no content."""
 
     size = 0
 
@@ -151,11 +151,11 @@ class _NewLink:
         self._directory = open_directory(root, path, parents, 0o755)
 
     def write(self, _):
-        """Refuses bytes."""
+        """Raises FileError: the entry has no content."""
         raise problem("invalid", self.path, "a link has no content")
 
     def complete(self):
-        """Makes the link."""
+        """Creates the link."""
         temporary = f"{TEMPORARY}{os.urandom(16).hex()}"
         os.symlink(self._target, temporary, dir_fd=self._directory)
         try:
@@ -166,12 +166,12 @@ class _NewLink:
         self.discard()
 
     def discard(self):
-        """Closes its directory."""
+        """Closes the descriptor of its directory."""
         os.close(self._directory)
 
 
 class _Directory:
-    """A directory, which is made if it is missing, and gets the mode; its entry has no content."""
+    """A directory. It is created if it is missing, and gets the mode. Its entry has no content."""
 
     size = 0
 
@@ -181,16 +181,16 @@ class _Directory:
         self._fd = open_directory(root, path, plain_parts(path), mode)
 
     def write(self, _):
-        """Refuses bytes."""
+        """Raises FileError: the entry has no content."""
         raise problem("invalid", self.path, "a directory has no content")
 
     def complete(self):
-        """Gives it the mode."""
+        """Sets the mode."""
         os.fchmod(self._fd, self._mode)
         self.discard()
 
     def discard(self):
-        """Closes it."""
+        """Closes its descriptor."""
         os.close(self._fd)
 
 
@@ -231,7 +231,7 @@ class _NewFile:
         """Deletes the file."""
         try:
             os.unlink(self._temporary, dir_fd=self._directory)
-        except OSError:  # a script was faster
+        except OSError:  # a script has already deleted it
             pass
         self._close()
 
@@ -249,7 +249,7 @@ class _NewFile:
 
 
 class PackReader:
-    """The pack of some files, in the order of their paths in the request."""
+    """Creates a pack of files, in the order of the requested paths."""
 
     def __init__(self, root, paths, max_file_bytes=None, max_total_bytes=None):
         self.files = self.bytes = 0  # files whose headers were written, and their sizes
@@ -260,7 +260,7 @@ class PackReader:
         self._buffer = bytearray()
 
     def chunks(self):
-        """Yields pieces of the pack of at most 64 KiB, after 20 ms of work at the latest."""
+        """Yields pieces of the pack of at most 64 KiB, at least every 20 ms."""
         slice_ = Slice()
         for path in self._paths:
             for piece in self._entry(path):
@@ -301,18 +301,18 @@ class PackReader:
             if self._max_file_bytes is not None and size > self._max_file_bytes:
                 raise problem("too_large", path, f"it has {size} bytes; a file may have {self._max_file_bytes}")
             if self._max_total_bytes is not None and self.bytes + size > self._max_total_bytes:
-                raise problem("too_large", path, f"with its {size} bytes, all are more than {self._max_total_bytes}")
+                raise problem("too_large", path, f"its {size} bytes exceed the limit of {self._max_total_bytes} for all files")
         except BaseException:
             os.close(fd)
             raise
         return fd, found
 
     def _put_header(self, header):
-        """Adds a header, or an error if the header is too long; returns False then."""
+        """Adds a header. If it is too long, adds an error instead and returns False."""
         encoded = encode(header)[:-1]
         fits = len(encoded) <= MAX_HEADER_BYTES
         if not fits:
-            error = {"code": "invalid", "message": "the path is too long for a header"}
+            error = {"code": "invalid", "message": f"the path does not fit into a header of {MAX_HEADER_BYTES} bytes"}
             encoded = encode({"path": header["path"][:MAX_LONG_PATH], "error": error})[:-1]
         if len(self._buffer) + 4 + len(encoded) > PIECE_BYTES:
             yield self._flush()
@@ -320,7 +320,7 @@ class PackReader:
         return fits
 
     def _put_content(self, fd, size):
-        """Adds as many bytes as the file had when it was opened: a file that grows would have no end."""
+        """Adds as many bytes as the file had when it was opened, because a script could append without end."""
         left = size
         while left > 0:
             room = PIECE_BYTES - len(self._buffer) - 8  # the length of the chunk, and the end of the entry

@@ -1,7 +1,7 @@
 """Opens paths of a workspace while scripts rename, relink and delete what they name.
 
-Every component is opened by descriptor and never through a link. For reading, links that stay in the workspace are resolved
-here, by their text; for writing, none is.
+Every component is opened by descriptor and never through a link. For reading, this module itself resolves links that stay in
+the workspace. For writing, it follows none.
 """
 
 import errno
@@ -12,12 +12,12 @@ import stat
 from ..text import cut
 from .scratch import BadPath, is_utf8, open_real_directory, split_path
 
-TEMPORARY = ".sandglass-"  # begins the names of files that are being written; nobody lists or reads them
+TEMPORARY = ".sandglass-"  # the prefix of files that are being written; they are neither listed nor read
 # A FIFO or a file under a lease must not block, and a terminal must not become the broker's own.
 READABLE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 MAX_SHOWN = 400  # characters of a path in a message
 MAX_LINKS = 40
-MAX_OPENS = 4096  # for one path: links can ask for 80,000, which takes longer than the broker may be away
+MAX_OPENS = 4096  # for one path: links can require 80,000, which would block the broker's loop for too long
 
 _CODES = {
     errno.ENOENT: "not_found",
@@ -37,7 +37,7 @@ _CODES = {
 
 
 class FileError(Exception):
-    """A file operation that failed, with a code of the wire."""
+    """A failed file operation, with an error code of the wire."""
 
     def __init__(self, code, message):
         super().__init__(message)
@@ -45,21 +45,21 @@ class FileError(Exception):
 
 
 def format_path(path):
-    """Returns a path as a message holds it.
+    """Formats a path for a message, as JSON.
 
-    It may hold a secret. The host redacts it as it is or as JSON writes it, so a message must not hold its repr, which the
-    text of an OSError has.
+    A path may contain a secret. The host redacts the plain text and its JSON form, but not the repr that the text of an
+    OSError has.
     """
     return cut(json.dumps(path, ensure_ascii=False), MAX_SHOWN)
 
 
 def problem(code, path, reason):
-    """Returns the error of a path."""
+    """Creates the FileError for a path."""
     return FileError(code, f"{format_path(path)}: {reason}")
 
 
 def as_file_error(error, path):
-    """Returns the FileError of an OSError, or a FileError as it is."""
+    """Converts an OSError to a FileError; returns a FileError unchanged."""
     if isinstance(error, FileError):
         return error
     return problem(_CODES.get(error.errno, "io"), path, error.strerror or "it cannot be used")
@@ -77,7 +77,7 @@ def plain_parts(path):
 
 
 def is_link(name, directory):
-    """True if a name is a link at this moment."""
+    """True if a name is currently a link."""
     try:
         return stat.S_ISLNK(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode)
     except OSError:
@@ -85,7 +85,7 @@ def is_link(name, directory):
 
 
 def open_directory(root, path, parts, mode=None):
-    """Opens a directory to write into, and follows no link. With a `mode`, it is made where it is missing, and its parents."""
+    """Opens a directory to write into, and follows no link. With a `mode`, creates it and its parents if they are missing."""
     at = open_real_directory(root)
     try:
         for position, part in enumerate(parts):
@@ -110,23 +110,23 @@ def _enter(name, directory, path):
         return None
     except OSError as error:
         if error.errno in (errno.ENOTDIR, errno.ELOOP) and is_link(name, directory):
-            raise problem("outside", path, "a link leads to it") from None
+            raise problem("outside", path, "a part of the path is a link") from None
         raise
 
 
 def _make(name, directory, path, mode):
     try:
         os.mkdir(name, 0o700, dir_fd=directory)
-    except FileExistsError:  # a script was faster
-        made = False
+    except FileExistsError:  # a script has created it meanwhile
+        created = False
     else:
-        made = True
+        created = True
     fd = _enter(name, directory, path)
     if fd is None:
         raise problem("not_found", path, "its directory was deleted")
-    if made:
+    if created:
         try:
-            os.fchmod(fd, mode)  # mkdir takes bits away by the umask
+            os.fchmod(fd, mode)  # mkdir applies the umask
         except BaseException:
             os.close(fd)
             raise
@@ -139,7 +139,7 @@ def open_to_read(root, path):
     if name is None:
         return at, os.fstat(at)
     try:
-        # Even an open that does not block can do something to a device or to the writer of a FIFO.
+        # Even a non-blocking open can affect a device or the writer of a FIFO.
         _check_kind(os.stat(name, dir_fd=at, follow_symlinks=False), path)
         fd = os.open(name, READABLE, dir_fd=at)
     except OSError as error:
@@ -161,9 +161,9 @@ def _check_kind(found, path):
 
 
 def find(root, path, follow):
-    """Returns the descriptor of the directory that holds a path, and the name in it; or that of the path itself and None.
+    """Returns the descriptor of the parent directory of a path and the name in it, or the descriptor of the path itself and None.
 
-    Links before the last component are followed where they stay in the workspace; the last one if `follow`.
+    Links before the last component are followed if they stay in the workspace; a link at the end only with `follow`.
     """
     search = _Search(root, path)
     try:
@@ -174,7 +174,7 @@ def find(root, path, follow):
 
 
 class _Search:
-    """Walks one path. It keeps one descriptor and the names above it, since each `..` of a link starts again from the root."""
+    """Walks one path. It keeps one descriptor and the names above it, because a `..` in a link restarts from the root."""
 
     def __init__(self, root, path):
         self._root, self._path = root.rstrip("/"), path
@@ -233,14 +233,14 @@ class _Search:
         self.at = fd
 
     def _parts_of_link(self, name):
-        """Returns the components of a link's target, the last one first; the name itself when it is no link any more."""
+        """Returns the components of a link's target, the last one first; the name itself if it is no longer a link."""
         self._links += 1
         if self._links > MAX_LINKS:
-            raise problem("outside", self._path, "it goes through too many links")
+            raise problem("outside", self._path, f"it goes through more than {MAX_LINKS} links")
         try:
             target = os.readlink(name, dir_fd=self.at)
         except OSError as error:
-            if error.errno == errno.EINVAL:  # something else took its place
+            if error.errno == errno.EINVAL:  # a script has replaced the link
                 return [name]
             raise
         if target.startswith("/"):
@@ -253,4 +253,4 @@ class _Search:
     def _count(self):
         self._opens += 1
         if self._opens > MAX_OPENS:
-            raise problem("invalid", self._path, "it goes through too many directories")
+            raise problem("invalid", self._path, f"it goes through more than {MAX_OPENS} directories")

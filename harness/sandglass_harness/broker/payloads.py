@@ -9,7 +9,7 @@ from ..wire import encode
 from .channel import READ_BYTES, Channel, Outbox
 
 HEAD = b'{"payload":'
-MANY_BYTES = 1 << 20  # read at once while the host sends much
+MANY_BYTES = 1 << 20  # the size of a read while the host sends a lot
 FRAMES_AT_ONCE = 64  # in one write
 
 
@@ -17,9 +17,9 @@ class FrameBuffer:
     """Splits bytes into lines and their payloads, in linear time. Each payload is copied once."""
 
     def __init__(self):
-        self._parts = []  # of an unfinished line
+        self._parts = []  # the parts of an unfinished line
         self._held = 0
-        self._line = None  # the one whose payload is being read
+        self._line = None  # the line whose payload is being read
         self._payload, self._filled = None, 0
 
     def push(self, data):
@@ -68,12 +68,12 @@ class FrameBuffer:
 def _without_payload(line):
     digits, comma, rest = line[len(HEAD) :].partition(b",")
     if not comma or not digits.isdigit() or len(digits) > 6 or int(digits) > MAX_PAYLOAD_BYTES:
-        raise ValueError("a payload is not announced as the protocol says")
+        raise ValueError(f"a payload needs a size of at most {MAX_PAYLOAD_BYTES} bytes, followed by other fields")
     return b"{" + rest, int(digits)
 
 
 class GatheringOutbox(Outbox):
-    """Writes all frames of one turn of the loop together: each write wakes the host."""
+    """Writes all frames of one turn of the loop together, because each write wakes the host."""
 
     def put(self, data):
         """Queues a frame."""
@@ -81,7 +81,7 @@ class GatheringOutbox(Outbox):
         self.size += len(data)
 
     def flush(self):
-        """Writes as much as the peer takes. Returns True when nothing is left. Raises OSError when the peer is gone."""
+        """Writes as much as the peer accepts. Returns True if nothing is left. Raises OSError if the peer is gone."""
         queue = self._queue
         while queue:
             try:
@@ -97,8 +97,8 @@ class GatheringOutbox(Outbox):
 
 
 class WorkspaceChannel(Channel):
-    """A channel whose frames can have payloads. `on_frame(line, payload)` is called for each frame of the host. Where the channel is
-    sealed, `opener` removes the marks."""
+    """A channel whose frames can have payloads. It calls `on_frame(line, payload)` for each frame of the host. On a sealed channel,
+    `opener` verifies and removes the seals."""
 
     def __init__(self, fd, outbox, watcher, on_frame, opener=None):
         super().__init__(fd, outbox, watcher, on_frame)
@@ -107,7 +107,7 @@ class WorkspaceChannel(Channel):
         self._opener = opener
 
     def update_write_watch(self):
-        """Writes the output that the turn gathered, and watches for the host to read the rest."""
+        """Writes the output gathered in this turn. If a rest remains, watches the outbox for writability."""
         if self.outbox.size:
             self.outbox.flush()
         super().update_write_watch()
@@ -128,11 +128,11 @@ class WorkspaceChannel(Channel):
             return
         self._read_bytes = MANY_BYTES if len(data) >= READ_BYTES else READ_BYTES
         if not data:
-            os._exit(0)  # the host is gone: PID 1 takes everything with it
+            os._exit(0)  # the host is gone; the end of PID 1 ends all processes
         try:
             if self._opener is not None:
                 data = self._opener.open(data)
             for line, payload in self._frames.push(data):
                 self._on_line(line, payload)
-        except ValueError as error:  # after a wrong request, the next bytes may be anything
+        except ValueError as error:  # after an invalid request, the next bytes cannot be trusted
             sys.exit(f"the host sent an invalid request: {error}")

@@ -1,4 +1,4 @@
-"""The broker's view of the zygote, and of the child that waits for its script."""
+"""The broker's handles on the zygote, and on the child that waits for its script."""
 
 import errno
 import json
@@ -12,8 +12,8 @@ from . import integrity
 ANSWER_SEC = 0.5  # time for the zygote to answer
 FORK_SEC = 5.0  # time for the zygote to fork a child
 SOCKETS_OF_SPARE = 2  # the ends of its frame socket
-POLLS, POLL_PAUSE_SEC = 8, 0.00006  # of a process that reported its end
-END_POLL_SEC = 0.02  # between two polls of a process whose end no descriptor reports (gVisor)
+POLLS, POLL_PAUSE_SEC = 8, 0.00006  # for a process that reported its end
+END_POLL_SEC = 0.02  # between two polls of a process without a pidfd (gVisor)
 
 
 class Zygote:
@@ -24,44 +24,44 @@ class Zygote:
         self.socket = socket.socket(fileno=control_fd)
         self.alive = True
         self.kills_at_once = True  # one kill reaches every process
-        self.answer_due = None  # the time at which it must have answered
+        self.answer_due = None  # the deadline of its next answer, if any
 
     def read_report(self):
-        """Returns the report of what it loaded. Raises RuntimeError when it ended instead."""
+        """Returns the report of what it loaded. Raises RuntimeError if it ended instead."""
         answer = self.socket.recv(1 << 20)
         if not answer:
             raise RuntimeError("the zygote ended while it started")
         return json.loads(answer)
 
     def ask_to_fork(self, spare):
-        """Asks the zygote to reap its last child, if it has not yet, and to fork one with the descriptors of `spare`. It answers with
-        the new pid. Raises OSError when it is gone."""
+        """Asks the zygote to reap its last child, if it has not yet, and to fork one with the descriptors of `spare`. It answers
+        with the new pid. Raises OSError if it is gone."""
         socket.send_fds(self.socket, [b"S"], spare.child_fds())
         spare.close_child_ends()
         self.answer_due = time.monotonic() + FORK_SEC
 
     def ping(self):
-        """Asks for an answer, which a zygote that a script stopped or killed does not give. No time limit runs before
-        expect_pong(). Raises OSError when it is gone."""
+        """Asks for an answer, to detect a zygote that a script has stopped or killed. The time limit starts with expect_pong().
+        Raises OSError if it is gone."""
         self.socket.send(b"A")
 
     def expect_pong(self):
-        """Starts the time in which the answer to ping() must come."""
+        """Starts the time limit for the answer to ping()."""
         self.answer_due = time.monotonic() + ANSWER_SEC
 
     def ask_to_reap(self):
-        """Asks the zygote to reap its dead child. It answers with the status. Raises OSError when it is gone."""
+        """Asks the zygote to reap its dead child. It answers with the status. Raises OSError if it is gone."""
         self.socket.send(b"R")
         self.answer_due = time.monotonic() + ANSWER_SEC
 
     def ask_to_kill(self, at_once=None):
-        """Asks the zygote to kill every process but itself and PID 1, again and again unless one kill reaches all. It answers with the
-        status of its child. Raises OSError when it is gone."""
+        """Asks the zygote to kill every process but itself and PID 1, repeatedly unless one kill reaches all. It answers with the
+        status of its child. Raises OSError if it is gone."""
         self.socket.send(b"K" if (self.kills_at_once if at_once is None else at_once) else b"L")
         self.answer_due = time.monotonic() + ANSWER_SEC
 
     def read_answer(self):
-        """Returns the number that it answered, or None when there is none yet. Raises EOFError when it is gone."""
+        """Returns the number in its answer, or None if it has not answered yet. Raises EOFError if it is gone."""
         try:
             answer = self.socket.recv(16, socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -97,13 +97,13 @@ class Spare:
             os.set_blocking(fd, False)
 
     def on_fork(self, pid):
-        """Takes the pid of the child that the zygote forked. The zygote reaps it late, so the pid is not reused meanwhile."""
+        """Sets the pid of the child that the zygote forked. The zygote reaps it late, so the pid is not reused meanwhile."""
         self.pid = pid
         self.stat_fd = integrity.open_proc(f"{pid}/stat")
         try:
             self.pid_fd = os.pidfd_open(pid)
         except OSError as error:
-            if error.errno != errno.ENOSYS:  # gVisor has no pidfd: the broker polls the process
+            if error.errno != errno.ENOSYS:  # gVisor has no pidfd, so the broker polls the process
                 raise
 
     def child_fds(self):
@@ -117,21 +117,21 @@ class Spare:
         os.close(self._child_err)
 
     def end_requests(self):
-        """Makes it end after its current request."""
+        """Tells it to end after its current request."""
         self.socket.shutdown(socket.SHUT_WR)
 
     def exit_status(self):
-        """Returns how it ended, as wait(2) gives it, before it is reaped; None while it can still run."""
+        """Returns its wait(2) status before it is reaped; None while it can still run."""
         return integrity.exit_status(self.stat_fd)
 
     def has_ended(self):
-        """True if it is a zombie, or gone. For kernels without pidfd."""
+        """True if it is a zombie or gone. For kernels without pidfd."""
         return integrity.has_ended(self.pid)
 
     def ends_soon(self):
-        """Polls for its end for a short time: the pidfd reports it only when all memory is freed.
+        """Polls for its end for a short time, because the pidfd reports it only after all memory is freed.
 
-        Sleeps between two polls, because the child's last frame woke the broker on the child's own processor.
+        Sleeps between two polls, because the child's last frame woke the broker on the child's own CPU.
         """
         for _ in range(POLLS):
             time.sleep(POLL_PAUSE_SEC)
@@ -148,7 +148,7 @@ class Spare:
 
 
 class EndPoll:
-    """Polls a process whose end no descriptor reports."""
+    """Polls a process without a pidfd for its end."""
 
     def __init__(self, spare, now):
         self.due = None if spare.pid_fd is not None else now + END_POLL_SEC
@@ -156,13 +156,13 @@ class EndPoll:
         self._pause_sec = END_POLL_SEC
 
     def poll_soon(self):
-        """Polls soon: the process seems to end."""
+        """Schedules the next poll at once, because the process seems to be ending."""
         if self.due is not None:
             self.due, self._pause_sec = 0, END_POLL_SEC / 64
 
     def finds_end(self, now):
-        """Polls once, if it is due. Returns True if the process has ended. The pause grows, so that a process that only pretends to
-        end costs little."""
+        """Polls once, if a poll is due. Returns True if the process has ended. The pause grows, so that a process that only seems
+        to be ending costs little."""
         if self.due is None or now < self.due:
             return False
         if self._spare.has_ended():

@@ -1,17 +1,17 @@
-"""The processor time of a script and of everything that it started."""
+"""The CPU time of a script and of all processes that it started."""
 
 import os
 
 TICKS = os.sysconf("SC_CLK_TCK")
-STATE, PARENT, USER, CHILDREN_SYSTEM = 0, 1, 11, 14  # in /proc/PID/stat, after the name
+STATE, PARENT, USER, CHILDREN_SYSTEM = 0, 1, 11, 14  # indexes in /proc/PID/stat, after the name
 
 
 class ProcessorTime:
-    """Measures the processor time of all processes but those in `excluded`. `own` is the pid of the script's own process. With
+    """Measures the CPU time of all processes except those in `excluded`. `own` is the pid of the script's own process. With
     `below`, only descendants of that process count.
 
-    The kernel forgets the time of a process that nobody waits for. So another process that runs at a measurement counts as
-    if it had run since the last one.
+    The kernel forgets the time of a process that nobody waits for. So any other process that runs at a measurement counts as
+    if it had run since the previous one.
     """
 
     def __init__(self, excluded, own, root="/proc", below=None):
@@ -22,7 +22,8 @@ class ProcessorTime:
         self._seen = {}
 
     def measure(self, elapsed):
-        """Returns the seconds that were used since the last call, or at least `elapsed` while a process other than the script's own runs."""
+        """Returns the CPU seconds used since the last call; at least `elapsed` if a process other than the script's own is
+        running."""
         seen, ticks, busy = {}, 0, False
         for name, fields in self._find_counted():
             seen[name] = sum(map(int, fields[USER : CHILDREN_SYSTEM + 1]))
@@ -53,4 +54,4 @@ def _fields_of(path):
         with open(path, "rb", buffering=0) as file:
             return file.read(1024).rpartition(b")")[2].split()  # a name may contain parentheses
     except OSError:
-        return None  # it has ended meanwhile
+        return None  # the process has ended meanwhile

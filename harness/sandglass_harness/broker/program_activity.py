@@ -16,7 +16,7 @@ from .processes import EndPoll
 from .sources import Source
 from .to_child import ToChild
 
-REST_BYTES = 1 << 20  # the most that Linux lets a program make its pipe hold
+REST_BYTES = 1 << 20  # the default of fs.pipe-max-size: no pipe of a program holds more
 
 
 class ProgramActivity(ProcessActivity):
@@ -49,7 +49,7 @@ class ProgramActivity(ProcessActivity):
             self.check_end(now)
         elif self._deadline is not None and now >= self._deadline:
             if self.spare is None:
-                self.refuse("busy", "no process could be made before the timeout")
+                self.refuse("busy", f"no process could be created within the timeout of {self.frame['timeout_sec']:g} s")
             else:
                 self.end("timeout")
         elif self._end_poll is not None and self._end_poll.finds_end(now):
@@ -63,8 +63,8 @@ class ProgramActivity(ProcessActivity):
         if tty is not None:
             try:
                 self._terminal, slave = os.openpty()
-            except OSError as error:  # scripts can take all terminals of the machine
-                self._error = {"code": "busy", "message": f"no terminal could be made: {error.strerror or error}"}
+            except OSError as error:  # scripts can use up all terminals of the machine
+                self._error = {"code": "busy", "message": f"no terminal could be created: {error.strerror or error}"}
                 self.end(None)
                 return
             _resize(self._terminal, tty["rows"], tty["columns"])
@@ -101,7 +101,7 @@ class ProgramActivity(ProcessActivity):
         if self.spare is None:
             self._early_input.append(data)
         elif self._input is None or self.is_ending:
-            self.grant_input(len(data))  # nobody reads it
+            self.grant_input(len(data))  # nobody reads the input
         else:
             self._input.put_data(data)
 
@@ -124,7 +124,7 @@ class ProgramActivity(ProcessActivity):
             _resize(self._terminal, rows, columns)
 
     def signal(self, name):
-        """Sends a signal to its process group; in a terminal, to the group in the foreground."""
+        """Sends a signal to its process group, or to the foreground group of its terminal."""
         if self.spare is None or self.is_ending or not self._has_run:
             return
         group = 0
@@ -147,7 +147,7 @@ class ProgramActivity(ProcessActivity):
         self._confirmed = confirmed
         for data in self._read_start():
             self._take_start(data)
-        for source in self._sources:  # what the pipes hold, whether the host takes it or not
+        for source in self._sources:  # drain the pipes, whatever credit the host has left
             source.is_last, source.credit = True, REST_BYTES
         self._finish_if_read()
 
@@ -161,7 +161,7 @@ class ProgramActivity(ProcessActivity):
             return
         self._sources.remove(source)
         if self._end_poll is not None and not self._sources:
-            self._end_poll.poll_soon()  # nobody has its output any more
+            self._end_poll.poll_soon()  # no process has its output open any more
         self.send({"type": "output_end", "stream": source.stream.decode()})
         self._finish_if_read()
 
@@ -190,7 +190,7 @@ class ProgramActivity(ProcessActivity):
             self._take_start(data)
 
     def _read_start(self):
-        """Yields what the process says before it becomes the program, and b"" when it has."""
+        """Yields the messages of the process before it becomes the program, and b"" once it has."""
         while not self._has_run and self._error is None:
             try:
                 data = os.read(self.spare.socket.fileno(), 1 << 16)

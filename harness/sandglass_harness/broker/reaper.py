@@ -1,11 +1,11 @@
-"""The end of processes below PID 1: reaps them, and confirms that none is left."""
+"""Reaps the processes below PID 1, and confirms that none is left."""
 
 import os
 import signal
 import time
 
 DEATH_SEC = 0.6  # time for killed processes to be gone
-LOST_SEC = 0.2  # the same, if the zygote was killed too
+LOST_SEC = 0.2  # the same if the zygote was killed as well
 
 
 class Reaper:
@@ -34,19 +34,19 @@ class Reaper:
         self._statuses.clear()
 
     def status_of(self, pid):
-        """Returns the status of a process that ended as an orphan; SIGKILL when it is unknown."""
+        """Returns the status of a process that ended as an orphan; SIGKILL if it is unknown."""
         return self._statuses.get(pid, signal.SIGKILL)
 
     def kill_group(self, pid):
         """Kills the process group of a script, which holds most of what it started. Among dozens of busy processes the
-        zygote would wait for its turn to kill: up to a second in gVisor, whose threads all have the same priority."""
+        zygote would be scheduled too late: after up to a second in gVisor, whose threads all have the same priority."""
         try:
             os.killpg(pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
 
     def kill_everything(self):
-        """Kills every process of the namespace, the zygote included: for a zygote that does not answer."""
+        """Kills every process of the namespace, including a zygote that does not answer."""
         try:
             os.kill(-1, signal.SIGKILL)
         except ProcessLookupError:
@@ -54,9 +54,9 @@ class Reaper:
         self._zygote.alive = False
 
     def confirm_death(self, deadline=None):
-        """Waits until only broker and zygote are left in the namespace. Returns False when that takes too long, or longer than until
-        `deadline`."""
-        # Without the zygote the sandbox ends, and the host waits: the end of PID 1 kills the rest.
+        """Waits until only broker and zygote are left in the namespace. Returns False if that takes too long; `deadline` replaces
+        the default limit."""
+        # Without the zygote the sandbox ends, and the host waits for that. The end of PID 1 kills the rest.
         if deadline is None:
             deadline = time.monotonic() + (DEATH_SEC if self._zygote.alive else LOST_SEC)
         spared = {str(os.getpid())}

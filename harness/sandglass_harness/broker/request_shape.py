@@ -1,23 +1,23 @@
 """The shape of requests: the schemas of src/protocol/host-frames.ts, for the fields that the broker reads.
 
-Only a defective host or channel sends anything else. A wrong request ends the sandbox with one line that gives the reason,
-before any of it takes effect. src/engines/pyodide/request-shape.ts has the same table; a test compares them.
+Only a defective host or channel sends anything else. An invalid request ends the sandbox with a one-line reason before any
+part of it takes effect. src/engines/pyodide/request-shape.ts has the same table; a test compares them.
 """
 
 import json
 import sys
 
 from ..caps import MAX_EXECUTION_ID, MAX_NONCE
-from ..wire import BeyondFloat, parse_finite, refuse_constant
+from ..wire import BeyondFloat, parse_finite, reject_constant
 
 MAX_MODE = 0o777
 
 
 def read(line, fields=None):
-    """Reads a line of the host. `fields` are the checks by type and name, FIELDS by default. Raises ValueError, which names the
-    fault and repeats nothing of the line."""
+    """Parses a line of the host. `fields` are the checks by type and field, FIELDS by default. Raises ValueError, whose message
+    names the fault and quotes nothing of the line."""
     try:
-        frame = _DECODER.decode(line.decode())  # decode() of bytes would guess at other encodings
+        frame = _DECODER.decode(line.decode())  # json would detect other encodings in bytes
     except BeyondFloat:
         raise ValueError("a number is beyond the range of a float") from None
     except (ValueError, RecursionError):
@@ -30,7 +30,7 @@ def read(line, fields=None):
     return frame
 
 
-_DECODER = json.JSONDecoder(parse_constant=refuse_constant, parse_float=parse_finite)
+_DECODER = json.JSONDecoder(parse_constant=reject_constant, parse_float=parse_finite)
 
 
 def is_text(value):

@@ -1,4 +1,4 @@
-"""One run, seen from the broker: its output, its counts and its end."""
+"""The broker's state of one run: its output, its counts and its end."""
 
 import codecs
 import os
@@ -40,7 +40,7 @@ from .processes import EndPoll
 from .processor_time import ProcessorTime
 from .to_child import ToChild
 
-_SETUP_OVER = b'{"type":"setup_over"}'  # as the script's process writes it
+_SETUP_OVER = b'{"type":"setup_over"}'  # exactly as the script's process writes it
 _DISPLAY_HEAD = b'{"type":"display",'
 READ_SIZE = 65536
 MAX_WAITING_READS = 16
@@ -57,7 +57,7 @@ class OutputStream:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def text_of(self, data, final=False):
-        """Decodes the next bytes. A character that is not complete yet waits."""
+        """Decodes the next bytes. An incomplete character is kept for the next call."""
         self.bytes += len(data)
         return self._decoder.decode(data, final)
 
@@ -72,33 +72,33 @@ class Run:
         self.started = started
         self._wait = LockWait(spare)
         self.clock = self._make_clock(harness_pids, keeper)
-        self.stop_parsing_at = None  # None: at the kill
+        self.stop_parsing_at = None  # None: stop at the time of the kill
         self.end_poll = EndPoll(spare, started)
         self.max_output = request["max_output_bytes"]
         self.timeout_text = f"{request['timeout_sec']:g}"
         self.ended_at = started
-        self.killed_for = None  # the first cause for which the broker ended it
-        self.is_set_up = is_set_up  # True once the script may run. Its process announces that, unless the script comes first
+        self.killed_for = None  # the first cause for which the broker ended the run
+        self.is_set_up = is_set_up  # True once the script may run; its process announces that unless there is nothing to set up
         self._announces_script = not is_set_up
-        self.finished = False  # the runtime finished normally
-        self.checkpoint = None  # of a cell: what a checkpoint of its state would hold, as its process says
-        self.interrupted = False  # True if the host asked for it
-        self._missed_interrupt = False  # its process had a signal before it could take it
-        self.imported = []  # modules that it loaded, as the script's process says
+        self.finished = False  # True once the runtime has finished normally
+        self.checkpoint = None  # of a cell: what a checkpoint of its state would hold, as its process claims
+        self.interrupted = False  # True once the host has requested it
+        self._missed_interrupt = False  # True if the signal reached the process before the cell accepted it
+        self.imported = []  # modules that it loaded, as the script's process claims
         self.reported_error = self.reported_timeout = False
         self.status = None  # of the script's process, as wait(2) gives it
         self.to_child = ToChild(spare.socket.fileno())
-        # The first bytes of an answer to one of its calls, as the host of this package writes them. Such a line is passed
-        # on without parsing; any other is parsed first.
+        # The first bytes of an answer to one of its calls, as the host of this package writes them. Such a line is forwarded
+        # without parsing; any other is parsed first.
         self.answer_head = b'%s"execution_id":%s,' % (ANSWER_HEAD, encode(self.id)[:-1])
         self.use = None  # the number of this run in the sandbox
-        self.memory_kills_before = None  # processes killed for memory before this run
-        self.confirmed = False  # no process that it started is left
-        self.clean = None  # files and processes are as before; None: not checked yet
-        self.awaits_pong = False  # from the zygote, which a script could have stopped or killed
-        self.keeps_process = False  # the process serves the next check, too
+        self.memory_kills_before = None  # OOM kills before this run
+        self.confirmed = False  # True once no process that it started is left
+        self.clean = None  # True if files and processes are as before; None: not checked yet
+        self.awaits_pong = False  # True while the zygote, which the script could have stopped or killed, has to answer
+        self.keeps_process = False  # True if the process serves the next check as well
         self.sent = 0  # bytes that count towards the limit
-        self.over = False  # its output exceeds the limit
+        self.over = False  # True once its output exceeds the limit
         self._small_frames = 0
         self.streams = [OutputStream("stdout", spare.out_fd), OutputStream("stderr", spare.err_fd)]
         self._lines = LineBuffer()
@@ -112,7 +112,7 @@ class Run:
             return Clock(self.started, asked["timeout_sec"], sample=self._wait.sample)
         processor = ProcessorTime(harness_pids, self.spare.pid, below=keeper)
         if asked.get("cell"):
-            processor.measure(0)  # the time of earlier cells is not that of this one
+            processor.measure(0)  # so that the time of earlier cells does not count
         wait_sec = asked.get("max_tool_wait_sec") or 0
         return Clock(self.started, asked["timeout_sec"], wait_sec, processor, self._send_alarm, sample=self._wait.sample)
 
@@ -132,11 +132,11 @@ class Run:
         return self.clock.deadline
 
     def make_request(self):
-        """Returns the request in the form that the script's process reads."""
+        """Creates the request for the script's process."""
         asked = self.request
         return {
             **{name: asked[name] for name in ("script", "inputs", "secrets", "limits") if name in asked},
-            "deadline": None if asked.get("tools") else self.deadline,  # which moves with the tools
+            "deadline": None if asked.get("tools") else self.deadline,  # the broker moves it while tools execute
             "timeout_text": self.timeout_text,
             "announces_script": self._announces_script,
             "tools": asked.get("tools"),
@@ -150,11 +150,11 @@ class Run:
         }
 
     def mark_check_done(self):
-        """Marks a check as done: nothing of the script was executed, so nothing has to be killed or wiped."""
+        """Marks a check as done. No part of the script was executed, so nothing has to be killed or wiped."""
         self.status, self.confirmed, self.clean, self.keeps_process = 0, True, True, True
 
     def emit(self, frame, counted=True):
-        """Sends a frame of this run, unless it would exceed the limit of its output."""
+        """Sends a frame of this run, unless it would exceed the output limit."""
         line = self._line(frame)
         if counted:
             if self.over or self.sent + len(line) > self.max_output:
@@ -167,10 +167,10 @@ class Run:
         return encode({"type": frame.pop("type"), "execution_id": self.id, **frame})
 
     def take_frames(self, data, now):
-        """Takes bytes from the script's frame socket."""
+        """Handles bytes from the script's frame socket."""
         lines = self._lines.push(data)
         blank = lines.count(b"")
-        if blank:  # never from the runtime; counted together, because one by one they would cost seconds
+        if blank:  # the runtime sends none; counted together, because one by one they would take seconds
             self._charge(blank * JUNK_LINE_BYTES)
             lines = [line for line in lines if line]
         for count, line in enumerate(lines, 1):
@@ -188,13 +188,13 @@ class Run:
             self.over = True
 
     def _charge(self, count):
-        """Counts bytes that are not sent. Junk costs time, and ends a run like other output."""
+        """Counts bytes that are not sent. Junk takes time to process, so it counts towards the output limit."""
         self.sent += count
         if self.sent > self.max_output:
             self.over = True
 
     def take_output(self, stream, data, final=False):
-        """Takes bytes that the script, or a process that it started, wrote."""
+        """Forwards bytes that the script, or a process that it started, wrote."""
         text = stream.text_of(data, final)
         for start in range(0, len(text), MAX_TEXT_PER_FRAME):
             if self.over:
@@ -206,7 +206,8 @@ class Run:
                 time.sleep(PACE_SEC)
 
     def _emit_output(self, name, text):
-        """Sends output, or its beginning if the rest does not fit. Only the text is counted: timing decides how reads split it."""
+        """Sends output, or only its beginning if the rest exceeds the limit. Counts only the text, because timing decides how reads
+        split it into frames."""
         data = text.encode()
         room = self.max_output - self.sent
         if len(data) > room:
@@ -247,7 +248,7 @@ class Run:
             self.is_set_up = True
         elif kind == "interrupt_missed" and self.request.get("cell") and not self._missed_interrupt:
             self._missed_interrupt = True
-            if self.interrupted:  # otherwise the signal was for an earlier cell, or not from here
+            if self.interrupted:  # otherwise the signal was meant for an earlier cell, or came from elsewhere
                 self.spare.signal(signal.SIGINT)
         elif kind == "finished":
             self.finished = True
@@ -257,22 +258,22 @@ class Run:
             raise ValueError("not a frame of a script")
 
     def _take_call(self, frame):
-        """Passes a tool call on. Only the length of the line that is sent is bounded here: in it, a script's `1e15` is longer.
-        The host bounds the number of calls."""
-        number, name, args = (frame.get(key) for key in ("id", "name", "args"))
-        if not isinstance(number, str) or not isinstance(name, str) or not isinstance(args, dict):
+        """Forwards a tool call. The limit applies to the re-encoded line, in which a script's `1e15` is longer. The host limits the
+        number of calls."""
+        call_id, name, args = (frame.get(key) for key in ("id", "name", "args"))
+        if not isinstance(call_id, str) or not isinstance(name, str) or not isinstance(args, dict):
             raise ValueError("not a tool call")
-        if not 0 < len(number) <= MAX_CALL_ID or not 0 < len(name) <= MAX_TOOL_NAME:
+        if not 0 < len(call_id) <= MAX_CALL_ID or not 0 < len(name) <= MAX_TOOL_NAME:
             raise ValueError("not a tool call")
         line = frame.get("line")
         place = {"line": line} if type(line) is int and line > 0 else {}
-        call = self._line({"type": "tool_call", "id": number, "name": name, **place, "args": args})
+        call = self._line({"type": "tool_call", "id": call_id, "name": name, **place, "args": args})
         if len(call) > MAX_ARG_BYTES + CALL_HEAD_BYTES:
             raise ValueError("not a tool call")
         self._outbox.put(call)
 
     def _take_display(self, frame, length):
-        """Passes a display on, with its place in the output. One beyond the limits counts as output, because it costs time."""
+        """Forwards a display with its position in the output. One beyond the limits counts as output, because it takes time."""
         shown = self.displays.shape(frame)
         self._take_waiting_output()
         line = self._line({**shown, "after": {"stdout": self.streams[0].bytes}})
@@ -282,12 +283,12 @@ class Run:
             self._charge(length)
 
     def _take_waiting_output(self):
-        """Reads the stdout that was written before a frame, in a bounded number of reads: the script can write meanwhile."""
+        """Reads the stdout that was written before a frame. The number of reads is bounded, because the script can keep writing."""
         stream = self.streams[0]
         for _ in range(MAX_WAITING_READS):
             try:
                 data = os.read(stream.fd, READ_SIZE)
-            except OSError:  # nothing is there now
+            except OSError:  # nothing more to read now
                 return
             if not data:
                 return
@@ -317,11 +318,11 @@ class Run:
             self.killed_for = self.killed_for or "timeout"
 
     def send_final_error(self):
-        """Sends the error that only the broker can report, once every process is dead and its output is read."""
+        """Sends the error that only the broker can report, once every process has ended and its output is read."""
         message = kind = None
         unexplained = self.killed_for is None and not self.finished and not self.reported_error
         if unexplained and os.WIFEXITED(self.status) and self.ended_at >= self.deadline:
-            self.killed_for = "timeout"  # its own report was lost in other output
+            self.killed_for = "timeout"  # its own report exceeded the output limit or was garbled
         if self.killed_for == "timeout" and not self.reported_timeout:
             note = f"; {NOTE}" if self._wait.outlasts_alarm() else ""
             message, kind = f"Script timed out after {self.timeout_text}s{note}", "timeout"
@@ -340,8 +341,8 @@ class Run:
 
     @property
     def ended_in_setup(self):
-        """True if the preamble or a Python tool ended the run, also by a flood: what is left in the frame socket is read after
-        the process is dead. A cancellation says nothing about it."""
+        """True if the preamble or a Python tool ended the run, including by exceeding the output limit. False after a cancellation,
+        which does not show whether the setup had failed."""
         has_setup = any(self.request.get(name) for name in ("preamble", "tool_sources")) and not self.request.get("check")
         return has_setup and not self.is_set_up and self.killed_for in (None, "timeout", "output-limit")
 
@@ -351,27 +352,27 @@ class Run:
 
 
 def _module_names(names):
-    """Returns the texts among `names` that can be names of modules. They come from the script's process and prove nothing."""
+    """Returns the valid module names among `names`. They come from the script's process and prove nothing."""
     listed = names[:MAX_IMPORTS] if isinstance(names, list) else []
     texts = [name for name in listed if isinstance(name, str) and len(name) <= MAX_IMPORT and name.isascii()]
     return [name for name in texts if all(part.isidentifier() for part in name.split("."))]
 
 
 def checkpoint_of(claimed):
-    """Returns the grade and the lacks of a checkpoint, from what a script's process claims. Wrong types become the lowest grade."""
+    """Returns the grade and the lacks of a checkpoint as a script's process claims them. Invalid types become the lowest grade."""
     fields = claimed if isinstance(claimed, dict) else {}
     grade = fields.get("grade")
     return {"grade": grade if grade in ("whole", "partial", "none") else "none", "lacks": texts_of(fields.get("lacks"))}
 
 
 def texts_of(listed):
-    """Returns the texts of a list that a script's process sent, cut and bounded."""
+    """Returns the strings of a list that a script's process sent, limited in number and length."""
     texts = listed[:MAX_MISSING_ITEMS] if isinstance(listed, list) else []
     return [cut_head(text, MAX_MISSING_ITEM_CHARS) for text in texts if isinstance(text, str)]
 
 
 def build_check_run(check):
-    """Turns a check into a run of the checker in place of the script, with the same clocks and the same end."""
+    """Turns a check into a run of the checker in place of the script, with the same clocks and the same ending."""
     asked = {name: check[name] for name in ("mode", "policy", "names", "allow_modules", "tools")}
     asked.update({name: check[name] for name in ("whole", "files", "list_tools", "preamble", "postamble") if name in check})
     own = {name: check[name] for name in ("execution_id", "script", "timeout_sec")}
@@ -386,12 +387,12 @@ def _nan_field(frame):
         return {}
     count, paths = given["count"], given["paths"]
     if type(count) is not int or count < 1 or type(paths) is not list or len(paths) > MAX_NULL_PATHS:
-        raise ValueError("nan_as_null without count and paths")
+        raise ValueError("nan_as_null needs a count and paths")
     return {"nan_as_null": {"count": count, "paths": [str(path)[:MAX_PATH] for path in paths]}}
 
 
 def _violation(found):
     numbers = {key: found[key] for key in ("line", "column")}
     if not all(type(number) is int and number >= 0 for number in numbers.values()):
-        raise ValueError("line and column are no positions")
+        raise ValueError("line and column must be integers from 0")
     return {**numbers, **{key: str(found[key]) for key in ("code", "message", "hint")}}

@@ -1,4 +1,4 @@
-"""The end of a run: kill its processes, read the rest of its output, collect files, send the last frame."""
+"""Ends a run: kills its processes, reads the rest of its output, collects files and sends the last frame."""
 
 import binascii
 import os
@@ -15,8 +15,8 @@ CONFIRMING = "confirming"  # the last step: waits for the zygote's answer to a p
 class RunEnd:
     """Ends one run after the other, from the death of the script's process to `script_done`.
 
-    `poll_zygote()` reads the zygote's answer if it is there. `done(run)` is called when the last frame is sent and the
-    sandbox may serve again.
+    `poll_zygote()` reads the zygote's answer if it has arrived. `done(run)` is called once the last frame is sent and the sandbox
+    may serve again.
     """
 
     def __init__(self, sandbox, channel, poll_zygote, done):
@@ -30,7 +30,7 @@ class RunEnd:
         self._run = self._traffic = self._collection = None
 
     def begin(self, traffic, cause):
-        """Begins to end a run: its process has ended (`cause` is None), or must end for a cause."""
+        """Begins to end a run. `cause` is None if its process has ended by itself."""
         self._take_over(traffic)
         run, zygote = self._run, self._zygote
         if cause is not None and run.killed_for is None:
@@ -47,7 +47,7 @@ class RunEnd:
         if alone and run.finished and self._sandbox.shows_ends:
             run.status = run.spare.exit_status()
         try:
-            if run.status is not None:  # it has ended; the zygote reaps it before the next fork
+            if run.status is not None:  # the process has ended; the zygote reaps it before the next fork
                 zygote.ping()
             elif alone:
                 zygote.ask_to_reap()
@@ -61,7 +61,7 @@ class RunEnd:
             self._finish_output(True)
 
     def keep_process(self, traffic):
-        """Keeps the process: nothing of the script was executed, so its checker serves the next check."""
+        """Keeps the process for the next check, because no part of the script was executed."""
         self._take_over(traffic)
         traffic.stop()
         traffic.drain()
@@ -79,12 +79,12 @@ class RunEnd:
             self._finish_output(self._reaper.confirm_death())
 
     def on_zygote_end(self):
-        """Handles the end of the zygote. During a kill, the time limit of its answer decides what follows."""
+        """Handles the end of the zygote. During a kill, the time limit for its answer handles it."""
         if self.phase is CONFIRMING:
             self.on_lost_zygote()
 
     def on_lost_zygote(self):
-        """Kills every process: the script stopped or killed the zygote. The sandbox ends."""
+        """Kills every process, because the script has stopped or killed the zygote. The sandbox ends."""
         self._reaper.kill_everything()
         if self.phase is CONFIRMING:
             self._run.awaits_pong = False
@@ -93,7 +93,7 @@ class RunEnd:
         if self.phase is not KILLING:
             os._exit(1)
         dead = self._reaper.confirm_death()
-        self._run.clean = False  # an earlier proof no longer counts
+        self._run.clean = False  # an earlier check is no longer valid
         self._run.status = self._reaper.status_of(self._run.spare.pid)
         self._finish_output(dead)
 
@@ -105,7 +105,7 @@ class RunEnd:
             except StopIteration:
                 self._finish()
                 return
-            if chunk is None:  # a pause, in which the broker's loop continues
+            if chunk is None:  # a pause, so that the broker's loop continues
                 return
             self._run.emit(file_frame(*chunk), counted=False)
         self._channel.update_write_watch()
@@ -139,17 +139,17 @@ class RunEnd:
         if run.awaits_pong:
             self.phase = CONFIRMING
             self._zygote.expect_pong()
-            run.clean = sandbox.clean()  # while the zygote answers: no code of the script runs any more
-            self._poll_zygote()  # its answer may be there already, and leads back here
+            run.clean = sandbox.clean()  # meanwhile the zygote answers; no code of the script runs any more
+            self._poll_zygote()  # its answer may have arrived; then this calls _finish again
             return
         clean = sandbox.clean(0 if run.keeps_process else SOCKETS_OF_SPARE) if run.clean is None else run.clean
         reusable = run.confirmed and clean and self._zygote.alive
         if sandbox.config.get("sealed") and self._channel.holds_part_of_a_line():
-            reusable = False  # a script can read that descriptor, and may have taken the other half of a request
+            reusable = False  # a script can read that descriptor, and may have consumed the rest of a request
         self._channel.send(self._last_frame(reusable))
         if not reusable:
             self._channel.flush_and_exit()
-        os.sched_yield()  # lets the host run at once if both share a processor
+        os.sched_yield()  # lets the host run at once if both share a CPU
         self.phase = self._run = self._traffic = None
         self._done(run)
 
@@ -158,7 +158,7 @@ class RunEnd:
 
 
 def collection_of(run, workspace):
-    """Returns the search for the files that a run asked for."""
+    """Creates the collection of the files that a run asked for."""
     left = run.deadline + COLLECT_AFTER_DEADLINE_SEC - time.monotonic()
     budget = min(max(left, COLLECT_AFTER_DEADLINE_SEC / 2), COLLECT_SEC)
     limits = run.request.get("collect_limits") or {}
@@ -166,13 +166,13 @@ def collection_of(run, workspace):
 
 
 def file_frame(path, size, offset, data):
-    """Returns the frame of a piece of a collected file."""
+    """Creates the frame for a chunk of a collected file."""
     content = binascii.b2a_base64(data, newline=False).decode()
     return {"type": "file", "path": path, "size": size, "offset": offset, "content_base64": content}
 
 
 def last_frame(run, collection, memory_kills, reusable):
-    """Returns the last frame of a run. `memory_kills` counts those of the sandbox so far; None where it cannot be seen."""
+    """Creates the last frame of a run. `memory_kills` is the number of OOM kills in the sandbox so far; None if it is unknown."""
     counted = {} if memory_kills is None else {"memory_kills": memory_kills - (run.memory_kills_before or 0)}
     return {
         "type": "script_done",

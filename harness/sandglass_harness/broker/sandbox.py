@@ -1,4 +1,4 @@
-"""The parts of a sandbox that outlive its runs, and their state before the first run."""
+"""The parts of a sandbox that outlive its runs, and their state before the first one."""
 
 import os
 
@@ -25,19 +25,19 @@ class Sandbox:
         self.network = NetworkCounters()
         self.memory_kills = MemoryKills()
         self._uncollected = None  # before the first spare
-        self.shows_ends = False  # the kernel shows the status of an unreaped process, and that it started nothing
+        self.shows_ends = False  # True if the kernel shows the status of an unreaped process, and whether it started others
         self._leaked_fds = len(leaked_fds)
-        # Not in gVisor: a child of PID 1 would look like a process that a preloaded module left.
+        # Not in gVisor, where a child of PID 1 would look like a process that a preloaded module left.
         self._shows_exit_status = not config.get("sealed") and integrity.shows_exit_status()
 
     def record_normal_state(self, spare_pid):
-        """Records the normal state, once the first spare exists. Returns the checks that `ready` carries."""
+        """Records the normal state, once the first spare exists. Returns the checks for the frame `ready`."""
         self._pids = [os.getpid(), self.zygote.pid]
         self._normal = integrity.snapshot(self._pids)
         self._uncollected = Uncollected(self.config["scratch"])
         self._loadavg = integrity.open_proc("loadavg")
         self._last_pid_moves = integrity.last_pid(self._loadavg) == spare_pid
-        # The last pid shows threads as well; nothing else does.
+        # Only the last pid reveals threads as well.
         self.shows_ends = self._shows_exit_status and self._last_pid_moves
         if self.shows_ends:
             prctl(PR_SET_TIMERSLACK, 1)  # ns; by default a sleep takes 50 us more
@@ -47,18 +47,18 @@ class Sandbox:
         return checks
 
     def left_no_process(self, pid):
-        """True if no process is left that `pid`, now a zombie, started."""
-        if self._last_pid_moves:  # the last pid is its own only if it started nothing: zombies keep their pids
+        """True if no process that `pid`, now a zombie, has started is left."""
+        if self._last_pid_moves:  # the last pid equals its own only if it started nothing, because zombies keep their pids
             return integrity.last_pid(self._loadavg) == pid
-        return integrity.no_process_but([*self._pids, pid])
+        return integrity.has_only_processes([*self._pids, pid])
 
     def is_collected(self):
-        """True when the kernel has freed the sockets and files of earlier runs. The broker asks when the next spare is ready, and
-        not in clean(), during which the process of the run may still be exiting."""
+        """True once the kernel has freed the sockets and files of earlier runs. Called when the next spare is ready and not in
+        clean(), during which the process of the run may still be exiting."""
         return self._uncollected is None or self._uncollected.is_gone(WIPE_SEC)
 
     def clean(self, closed_sockets=0):
-        """Wipes the directories. Returns True when they are empty and their space is free, no run used the network, and broker
+        """Wipes the directories. Returns True if they are empty and their space is free, no run has used the network, and broker
         and zygote are unchanged. `closed_sockets` is the number of sockets closed since record_normal_state()."""
         wiped = self.roots.wipe(WIPE_SEC) and self.terminals.restore(WIPE_SEC)
         wiped = wiped and self._uncollected.is_gone(WIPE_SEC, closed_sockets)

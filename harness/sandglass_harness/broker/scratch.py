@@ -1,7 +1,7 @@
-"""The writable directories of a sandbox: put files in, and wipe everything.
+"""The writable directories of a sandbox: puts files in, and wipes everything.
 
-This code runs when no process of a script is left, and still trusts no name: it walks paths by descriptor, follows no links,
-does not recurse, and gives every walk a time budget.
+This code runs when no process of a script is left, and still trusts no file name: it walks paths by descriptor, follows no
+links, does not recurse, and limits the time of every walk.
 """
 
 import errno
@@ -16,7 +16,7 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def _follows_links():
-    """True on gVisor, which follows a link to a directory in spite of O_NOFOLLOW; the answer comes from a trial."""
+    """True on gVisor, which follows a link to a directory in spite of O_NOFOLLOW. Probes with a link of /proc."""
     try:
         os.close(os.open("/proc/self/cwd", DIRECTORY))
     except OSError as error:
@@ -28,12 +28,13 @@ FOLLOWS_LINKS = _follows_links()
 
 
 def open_real_directory(name, dir_fd=None):
-    """Opens a directory, and no link to one. Raises NotADirectoryError for a link."""
+    """Opens a directory. Raises NotADirectoryError for a link, even one to a directory."""
     fd = os.open(name, DIRECTORY, dir_fd=dir_fd)
     if not FOLLOWS_LINKS:
         return fd
     try:
-        # Compared after it is open: a script that changes the name meanwhile cannot move a directory from outside of the workspace to it.
+        # Compared after opening: a script that replaces the name meanwhile cannot move a directory from outside the workspace
+        # there.
         if os.path.samestat(os.stat(name, dir_fd=dir_fd, follow_symlinks=False), os.fstat(fd)):
             return fd
     except OSError:
@@ -43,7 +44,7 @@ def open_real_directory(name, dir_fd=None):
 
 
 class BadPath(ValueError):
-    """A path that is not a plain relative one."""
+    """A path that is not a plain relative path."""
 
 
 def split_path(path):
@@ -55,7 +56,7 @@ def split_path(path):
 
 
 def is_utf8(name):
-    """True if a name can be sent to the host, which takes no surrogates."""
+    """True if a name can be sent to the host, which rejects surrogates."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -64,7 +65,7 @@ def is_utf8(name):
 
 
 def put(root, path, mode, offset, content):
-    """Writes a piece of a file. The first piece (offset 0) creates the file and its directories."""
+    """Writes a chunk of a file. The first chunk (offset 0) creates the file and its directories."""
     *directories, name = split_path(path)
     at = open_real_directory(root)
     try:
@@ -93,11 +94,11 @@ def put(root, path, mode, offset, content):
 
 
 class Roots:
-    """The writable roots, and the state to restore them to."""
+    """The writable root directories, and the state to restore them to."""
 
     def __init__(self, paths):
-        # Kept open: a lookup by name after each run costs more than the check itself. They are mount points, which a script
-        # can neither remove nor replace.
+        # Kept open, because a lookup by name after each run costs more than the check itself. They are mount points, which a
+        # script can neither remove nor replace.
         self._roots = [open_real_directory(path) for path in paths]
         self._modes = {root: stat.S_IMODE(os.fstat(root).st_mode) for root in self._roots}
         for root in self._roots:
@@ -109,7 +110,7 @@ class Roots:
         return all([self._wipe_root(root, deadline) for root in self._roots])
 
     def close(self):
-        """Closes the descriptors. A broker needs them until its end."""
+        """Closes the descriptors. For tests: a broker needs them until it ends."""
         for root in self._roots:
             os.close(root)
 
@@ -119,7 +120,7 @@ class Roots:
             if found.st_nlink == 0:
                 return False
             if stat.S_IMODE(found.st_mode) != self._modes[root]:
-                os.fchmod(root, self._modes[root])  # a script may have locked its owner out
+                os.fchmod(root, self._modes[root])  # a script may have removed its owner's permissions
             if not _is_empty(root) and not _delete_all(root, deadline):
                 return False
             self._restore(root)
@@ -140,8 +141,8 @@ class Roots:
 class Terminals:
     """The file system of terminals, /dev/pts.
 
-    Nobody can create or delete names in it. But a terminal outlives its run while its last descriptor is in the queue of a
-    socket that the kernel has not freed yet. Where a script owns the file system, as on the local engine, modes and times of
+    Scripts cannot create or delete names in it. But a terminal outlives its run while its last descriptor is in the queue of a
+    socket that the kernel has not freed yet. If a script owns the file system, as on the local engine, the modes and times of
     its directory and of ptmx outlive the run as well.
     """
 
@@ -153,7 +154,7 @@ class Terminals:
         if self._is_own:
             try:
                 self._set_times()
-            except OSError:  # on such a file system, a script cannot set modes and times either
+            except OSError:  # scripts cannot set modes and times on this file system either
                 self._is_own = False
                 return
             self._normal, self._changed = self._read_state(), self._read_change_times()
@@ -167,7 +168,7 @@ class Terminals:
             if self._is_own:
                 mode = self._normal[0][0]
                 if stat.S_IMODE(os.fstat(self._directory).st_mode) != mode:
-                    os.fchmod(self._directory, mode)  # first, because a script may have locked its owner out
+                    os.fchmod(self._directory, mode)  # first, because a script may have removed its owner's permissions
             while sorted(os.listdir(self._directory)) != self._names:
                 if time.monotonic() > deadline:
                     return False
@@ -188,15 +189,15 @@ class Terminals:
             os.close(self._directory)
 
     def _read_state(self):
-        """Returns the modes, owners and times of the directory and of each node in it: they can carry data."""
+        """Returns the modes, owners and times of the directory and of each node in it, which can carry data."""
         return [
             (stat.S_IMODE(node.st_mode), node.st_uid, node.st_gid, node.st_atime_ns, node.st_mtime_ns)
             for node in self._nodes()
         ]
 
     def _read_change_times(self):
-        """Returns the time of the last change (ctime) of each. A script can choose it by changing them at that time, so that it
-        carries data; the broker then changes them again."""
+        """Returns the ctime of each. A script can choose it by the time at which it changes a node, so it can carry data; the
+        broker then changes it again."""
         return [node.st_ctime_ns for node in self._nodes()]
 
     def _nodes(self):
@@ -215,9 +216,9 @@ class Terminals:
 
 
 def _open_terminals(path):
-    """Returns a descriptor of the directory, or None, and whether this process owns the directory. Listing an own directory
-    does not change its times."""
-    for flag in (os.O_NOATIME, 0):  # only owners may set the first
+    """Returns a descriptor of the directory, or None, and whether this process owns it. The descriptor of an owned directory
+    has O_NOATIME, so that listing does not change its times."""
+    for flag in (os.O_NOATIME, 0):  # only owners may set O_NOATIME
         try:
             fd = os.open(path, DIRECTORY | flag)
         except OSError:
@@ -236,7 +237,7 @@ def _xattrs(fd):
 
 
 def _clear_inode_flags(fd):
-    """Clears flags that chattr(1) sets, where the file system has them."""
+    """Clears the flags of chattr(1), if the file system supports them."""
     try:
         flags = struct.unpack("=l", fcntl.ioctl(fd, _FS_IOC_GETFLAGS, bytes(8))[: struct.calcsize("=l")])[0]
         if flags:
@@ -252,7 +253,7 @@ def _is_empty(fd):
 
 
 def _delete_all(root, deadline):
-    """Deletes everything below `root`. Moves nested directories up to the root first, so that depth costs neither recursion
+    """Deletes everything below `root`. Moves nested directories up to the root first, so that depth needs neither recursion
     nor long paths."""
     moved = 0
     while True:
@@ -294,7 +295,7 @@ def _delete_all(root, deadline):
 
 
 def _unused_name(root, number):
-    """Returns an unused name below `root`: a rename onto a full directory would fail."""
+    """Returns an unused name in `root`, because a rename onto a non-empty directory would fail."""
     while True:
         name = f".sandglass-wipe-{number}-{time.monotonic_ns()}"
         try:
@@ -305,7 +306,7 @@ def _unused_name(root, number):
 
 
 def _first_entries(listing, limit=4096):
-    """Yields the first entries of a directory: a million names at once would need more memory than the sandbox has."""
+    """Yields the first entries of a directory. A million names at once could need more memory than the sandbox has."""
     for _ in range(limit):
         entry = next(listing, None)
         if entry is None:

@@ -1,4 +1,4 @@
-"""A script in a workspace: one of several activities, with the frames and the end of a run in a pooled sandbox."""
+"""A script in a workspace: one of several activities, with the frames and the ending of a run in a pooled sandbox."""
 
 import os
 import time
@@ -13,15 +13,15 @@ from .traffic import Traffic
 
 
 class ScriptActivity(ProcessActivity):
-    """A script. Its frames and its end are those of a run in a pooled sandbox, but its files stay."""
+    """A script. It has the frames and the ending of a run in a pooled sandbox, but its files stay."""
 
     def __init__(self, workspace, frame):
         super().__init__(workspace, frame)
         self._run = self._traffic = self._collection = None
-        self._taken = _CountedOutbox(workspace.channel.outbox)
+        self._outbox = _CountedOutbox(workspace.channel.outbox)
         self._missing = frame.get("body_bytes", 0)  # bytes of the request's body that have not arrived yet
         self._body = [] if self._missing else None
-        self._lines = LineBuffer()  # lines that arrive in pieces, because they are too long to hold up other frames
+        self._lines = LineBuffer()  # long lines arrive in pieces, so that they do not delay other frames
         self._ungranted = 0
 
     @property
@@ -37,21 +37,21 @@ class ScriptActivity(ProcessActivity):
             self._take_lines(data)
             return
         if len(data) > self._missing:
-            raise ValueError("the body of a request is longer than it was announced")
+            raise ValueError("the body of a request is longer than its body_bytes")
         self._body.append(data)
         self._missing -= len(data)
         if self.is_complete:
             self.on_complete()
 
     def on_complete(self):
-        """The last byte of its request has come."""
+        """Called when the last byte of its request has arrived."""
         self.workspace.admit(self)
 
     def _take_lines(self, data):
         for line in self._lines.push(data):
             if self._run is not None and line.startswith(self._run.answer_head):
                 self.pass_answer(line)
-            else:  # another host may write the fields of an answer in another order
+            else:  # another host may order the fields of an answer differently
                 self.workspace.take_frame(line)
         if self._lines.held > MAX_REQUEST_LINE_BYTES:
             raise ValueError(f"a request line is longer than {MAX_REQUEST_LINE_BYTES} bytes")
@@ -62,10 +62,10 @@ class ScriptActivity(ProcessActivity):
         self.start_run(spare, spare.keeper_pid)
 
     def start_run(self, process, keeper_pid, others=()):
-        """Gives the process its request, and listens to it. The processes `others` of its keeper are not its own."""
+        """Sends the process its request, and listens to it. `others` are pids of the keeper that do not belong to this script."""
         foreign = (os.getpid(), self.workspace.zygote.pid, *others)
         is_set_up = self.is_set_up_at_once()
-        self._run = run = Run(self.frame, process, time.monotonic(), self._taken, foreign, keeper_pid, is_set_up)
+        self._run = run = Run(self.frame, process, time.monotonic(), self._outbox, foreign, keeper_pid, is_set_up)
         run.use = self.workspace.count_use()
         run.memory_kills_before = self.workspace.sandbox.memory_kills.count()
         self._traffic = Traffic(run, self.workspace.watcher, self.end, self._on_finished)
@@ -73,7 +73,7 @@ class ScriptActivity(ProcessActivity):
         self._body = None
 
     def is_set_up_at_once(self):
-        """True if nothing runs before the script that its process would announce."""
+        """True if the process announces no end of the setup, because nothing runs before the script."""
         return False
 
     @property
@@ -95,25 +95,25 @@ class ScriptActivity(ProcessActivity):
 
     def take_credit(self, stream, count):
         if stream == "frames":
-            self._taken.unread = max(0, self._taken.unread - count)
+            self._outbox.unread = max(0, self._outbox.unread - count)
 
     def apply_back_pressure(self, is_full):
-        """Stops reading from the script while the host does not read its frames, or those of others."""
+        """Stops reading from the script while the host does not read its frames, or while the channel is full."""
         if self._run is not None and not self.is_ending:
-            self._traffic.apply_back_pressure(HIGH_WATER_BYTES + 1 if is_full or self._taken.is_full else 0)
+            self._traffic.apply_back_pressure(HIGH_WATER_BYTES + 1 if is_full or self._outbox.is_full else 0)
 
     def pass_answer(self, line):
-        """Passes an answer to a tool call on."""
+        """Forwards an answer to a tool call."""
         if self._run is not None and not self.is_ending:
             self._traffic.pass_answer(line)
 
     def report_tool_time(self, frame):
-        """Passes the time of tools on to the clock."""
+        """Reports the time of tools to the clock."""
         if self._run is not None and not self.is_ending:
             self._run.clock.report(frame["executed_ms"] / 1000, frame["executing"], time.monotonic())
 
     def find_problem(self):
-        """Returns (code, message) of the problem that keeps it from starting, or None."""
+        """Returns (code, message) of the problem that prevents its start, or None."""
         return problem_of_request(self.frame)
 
     def refuse(self, code, message):
@@ -145,7 +145,7 @@ class ScriptActivity(ProcessActivity):
         self.collect()
 
     def collect(self):
-        """Sends the files that were asked for, then the last frame."""
+        """Sends the requested files, then the last frame."""
         run = self._run
         if not run.request["collect"]:
             self._finish()
@@ -154,8 +154,8 @@ class ScriptActivity(ProcessActivity):
         self.workspace.add_job(self, self._send_files())
 
     def can_send(self):
-        """True if the host takes more frames."""
-        return not self._taken.is_full
+        """True if the host accepts more frames."""
+        return not self._outbox.is_full
 
     def _on_finished(self):
         self._traffic.wait_for_end()
@@ -180,7 +180,7 @@ class ScriptActivity(ProcessActivity):
 
 
 class _CountedOutbox:
-    """The outbox of the channel for one run, with the number of bytes that the host has not taken yet."""
+    """The outbox of the channel for one run, with the number of bytes that the host has not acknowledged."""
 
     def __init__(self, outbox):
         self._outbox = outbox

@@ -1,12 +1,12 @@
-"""Marks the bytes on the channel, where a script can open the broker's descriptors.
+"""Authenticates the bytes on the channel if a script can open the broker's descriptors.
 
-gVisor shows /proc/1/fd to every process of the same uid, dumpable or not. Bytes that a script writes to the channel lack the
-mark, and the host ends the sandbox. The key comes over the channel after the fork of the zygote, so that no script's process
-has it in its memory.
+gVisor shows /proc/1/fd to every process of the same uid, dumpable or not. Bytes that a script writes to the channel lack a valid
+HMAC tag, and the host ends the sandbox. The key arrives over the channel after the fork of the zygote, so that no script's
+process has it in its memory.
 
-Nobody can write to the input, which is the read end of a pipe, but a script can take bytes out of it. In a workspace bytes that
-others chose follow there, such as the input of a program: with what stood before them taken away, they would be read as
-requests. So there the host marks what it sends, too, and a part that is missing ends the sandbox.
+Nobody can write to the input, which is the read end of a pipe, but a script can consume bytes from it. In a workspace it also
+carries bytes that others chose, such as the input of a program. If a script consumed the bytes before them, they would be parsed
+as requests. So there the host tags its bytes as well, and missing bytes end the sandbox.
 """
 
 import errno
@@ -19,14 +19,14 @@ from .channel import Outbox
 from .payloads import GatheringOutbox
 
 KEY_BYTES = 32
-MARK_BYTES = 16
+TAG_BYTES = 16
 MAX_PIECE = 65536
 HEADER = struct.Struct(">I16s")
-_OF_HOST = 1 << 63  # in the numbers of the host's pieces: none can pass for one of the harness
+_OF_HOST = 1 << 63  # set in the numbers of the host's pieces, so that none passes for one of the harness
 
 
 def receive_key(fd):
-    """Reads the key: the first bytes on the channel, which does not block."""
+    """Reads the key, which is the first bytes on the non-blocking channel."""
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     key = b""
@@ -40,7 +40,7 @@ def receive_key(fd):
 
 
 def takes_writes(fd):
-    """True if a process of the same uid can write to the other side of this descriptor. Tried with a blank line, which the
+    """True if a process of the same uid can write to the other side of this descriptor. Probes with a blank line, which the
     broker ignores."""
     try:
         again = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -56,15 +56,14 @@ def takes_writes(fd):
 
 
 def shut(fd):
-    """Returns the checks of a sealed channel, whose input is `fd`, and closes standard error."""
+    """Closes standard error. Returns the checks of a sealed channel, whose input is `fd`."""
     checks = {"sealed": True, "input_protected": not takes_writes(fd)}
     os.dup2(0, 2)  # scripts could open it and write to it
     return checks
 
 
 class SealedOutbox(Outbox):
-    """Sends pieces: a length, a mark, and the bytes. The mark covers the number of the piece, so that none can be sent
-    twice."""
+    """Sends pieces: a length, a tag and the bytes. The tag covers the number of the piece, so that none can be replayed."""
 
     def __init__(self, fd, key):
         super().__init__(fd)
@@ -72,12 +71,12 @@ class SealedOutbox(Outbox):
         self._count = 0
 
     def put(self, data):
-        """Queues a line, and writes as much as the peer takes."""
+        """Queues a line, and writes as much as the peer accepts."""
         for start in range(0, len(data), MAX_PIECE):
             piece = data[start : start + MAX_PIECE]
-            mark = _mark(self._key, self._count, piece)
+            tag = _compute_tag(self._key, self._count, piece)
             self._count += 1
-            super().put(HEADER.pack(len(piece), mark) + piece)
+            super().put(HEADER.pack(len(piece), tag) + piece)
 
 
 class SealedGatheringOutbox(SealedOutbox, GatheringOutbox):
@@ -85,7 +84,7 @@ class SealedGatheringOutbox(SealedOutbox, GatheringOutbox):
 
 
 class Opener:
-    """Checks and removes the marks of what the host sends."""
+    """Verifies and removes the tags of the host's pieces."""
 
     def __init__(self, key):
         self._key = key
@@ -97,15 +96,15 @@ class Opener:
         data = self._held + data if self._held else data
         found, at = [], 0
         while len(data) - at >= HEADER.size:
-            length, mark = HEADER.unpack_from(data, at)
+            length, tag = HEADER.unpack_from(data, at)
             if length > MAX_PIECE:
-                raise ValueError("a piece is longer than any of the host")
+                raise ValueError(f"a piece of {length} bytes is longer than {MAX_PIECE}")
             start, end = at + HEADER.size, at + HEADER.size + length
             if end > len(data):
                 break
             piece = data[start:end]
-            if not hmac.compare_digest(mark, _mark(self._key, self._count, piece)):
-                raise ValueError("a piece does not have the mark of the host")
+            if not hmac.compare_digest(tag, _compute_tag(self._key, self._count, piece)):
+                raise ValueError("a piece does not have a valid tag of the host")
             self._count += 1
             found.append(piece)
             at = end
@@ -113,5 +112,5 @@ class Opener:
         return b"".join(found)
 
 
-def _mark(key, number, piece):
-    return hmac.digest(key, struct.pack(">Q", number) + piece, "sha256")[:MARK_BYTES]
+def _compute_tag(key, number, piece):
+    return hmac.digest(key, struct.pack(">Q", number) + piece, "sha256")[:TAG_BYTES]

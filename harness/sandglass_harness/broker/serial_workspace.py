@@ -1,11 +1,12 @@
-"""A workspace in which an activity with processes runs alone.
+"""A workspace that runs one activity with processes at a time.
 
-Two kernels need this. Without a subreaper and pidfds, no process can own the processes of one activity among several. On gVisor,
-scripts can open the descriptors of this process, so that one activity could read what the host sends to another. So the next activity
-begins when everything but this process and the zygote is killed and proven dead, as between the runs of a pooled sandbox.
+Two kinds of kernels need this. Without a subreaper and pidfds, no process can own the processes of one activity among several. On
+gVisor, scripts can open the descriptors of this process, so one activity could read what the host sends to another. So the next
+activity begins once every process except this one and the zygote is confirmed dead, as between the runs of a pooled sandbox.
 
-A session with all its cells is one activity. On every kernel its cells share a process, so a process that a cell leaves can read as
-much here as elsewhere. Copies of that process are not possible: only a keeper can end the processes of one cell and no others.
+A session with all its cells is one activity. On every kernel its cells share a process, so a process that a cell leaves behind can
+read no more here than elsewhere. Copies of that process are not possible, because only a keeper can end just the processes of one
+cell.
 """
 
 from .connection import Connection
@@ -19,33 +20,33 @@ _ALONE = "this sandbox runs one activity at a time, and another one is under way
 
 
 class SerialWorkspace(Workspace):
-    """The same loop with one process that waits, made when nothing of the last activity lives."""
+    """The same event loop. The waiting process is forked once no process of the last activity is left."""
 
-    why_no_copies = "this sandbox has no checkpoints: its kernel cannot end what a cell started and nothing else"
+    copies_unavailable_reason = "this sandbox has no checkpoints: its kernel cannot end what a cell started and nothing else"
 
     def scope_of(self, _spare):
         return "serial"
 
     def find_problem(self, activity):
         if isinstance(activity, Connection):
-            return "invalid", "no program can be running that listens at a port of this sandbox"
+            return "invalid", "this sandbox runs one activity at a time, so no program can listen on a port meanwhile"
         if isinstance(activity, ProgramActivity) and activity.frame["tty"] is not None:
             return "invalid", "this sandbox has no terminals"
-        if self._is_taken(activity):
+        if self._is_busy(activity):
             return "busy", _ALONE
         return super().find_problem(activity)
 
     def end_orphans(self, _keeper_pid):
-        """The zygote, which ends activities, is gone, and the sandbox with it."""
+        """Ends the sandbox, because the zygote, which ends activities, is gone."""
         self.sandbox.reaper.kill_everything()
         return False
 
-    def _is_taken(self, activity):
-        """True if an activity cannot run together with those that are under way. A session can run with its cells and operations on files."""
+    def _is_busy(self, activity):
+        """True if an activity cannot run beside the current ones. A session can run beside its cells and file operations."""
         if activity.needs_process:
             return bool(self._activities)
         others = [other for other in self._activities.values() if not isinstance(other, SessionActivity)]
-        return bool(others) if _runs(activity) else any(_runs(other) for other in others)
+        return bool(others) if _runs_code(activity) else any(_runs_code(other) for other in others)
 
     def _assign(self):
         if self._waiting and self._spare is not None:
@@ -62,7 +63,7 @@ class SerialWorkspace(Workspace):
             return super()._on_zygote()
         ending = next((activity for activity in self._activities.values() if activity.needs_process), None)
         if ending is None or not ending.is_ending:
-            self.end_sandbox()  # it is gone: it was asked for nothing
+            self.end_sandbox()  # no request was pending, so the zygote is gone
         ending.spare.on_answer()
         return True
 
@@ -72,6 +73,6 @@ class SerialWorkspace(Workspace):
         self._assign()
 
 
-def _runs(activity):
+def _runs_code(activity):
     """True for a script, a cell or a program."""
     return activity.needs_process or isinstance(activity, ScriptActivity)

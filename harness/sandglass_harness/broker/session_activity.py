@@ -1,4 +1,4 @@
-"""A session: its head, a process that runs cells one after the other, and how a copy of it takes its place."""
+"""A session: its head, the process that runs cells one after the other, and the replacement of the head by a copy."""
 
 import os
 import time
@@ -13,22 +13,22 @@ from .session_family import SessionFamily, mark_of_root
 from .session_operations import SessionLook
 from .session_process import SessionProcess
 
-START_SEC = 20.0  # with the modules and tool files that each run loads itself
+START_SEC = 20.0  # including modules and tool files that each run loads itself
 KILL_SEC = 1.2  # for the keeper to end a fork bomb on a busy machine before a copy takes over
-END_APART_SEC = 0.7  # for the same at the end of one of several sessions
+END_APART_SEC = 0.7  # for the keeper to end one of several sessions
 MARGIN_SEC = 0.2  # for the answer of the keeper
-AWAIT_SEC = 1.0  # for a copy that a rollback needs now
-MAX_KILL_SEC = KILL_SEC + AWAIT_SEC  # where no copy had to be awaited
+AWAIT_SEC = 1.0  # for a copy that a rollback needs
+MAX_KILL_SEC = KILL_SEC + AWAIT_SEC  # if no copy had to be awaited
 ADOPT_SEC = 1.5  # for a copy to become the head
-MAX_RETURNS = 5  # to a copy between two cells: a state that ends its process each time would use processor time for ever
-MAX_UNEXPECTED = 1000  # messages that answer no command
+MAX_RETURNS = 5  # to a copy between two cells; a state that ends its process each time would use CPU time forever
+MAX_UNEXPECTED = 1000  # messages that are no answer to a command
 LOST_CODE = "lost"
 STARTING, AWAITING, KILLING, ADOPTING = "starting", "awaiting", "killing", "adopting"
 _LATE = {
-    STARTING: "its process did not start in time",
-    AWAITING: "its copy was not made in time",
-    KILLING: "the processes that a cell left could not be ended",
-    ADOPTING: "the copy of its process did not answer",
+    STARTING: f"its process did not start within {START_SEC:g} s",
+    AWAITING: f"the copy of its process was not ready within {AWAIT_SEC:g} s",
+    KILLING: "the processes that a cell left running could not be ended in time",
+    ADOPTING: f"the copy of its process did not answer within {ADOPT_SEC:g} s",
 }
 
 
@@ -41,12 +41,12 @@ class SessionActivity(ProcessActivity):
         self.copies = SessionCopies(self)
         self.mark = mark_of_root()
         self._owes_copy = False
-        self.cell = self.operation = None  # what is under way now
-        self.checkpoint = {"grade": "whole", "lacks": []}  # what a rollback will bring back
+        self.cell = self.operation = None  # the current ones
+        self.checkpoint = {"grade": "whole", "lacks": []}  # what a rollback would restore
         self._present = self.checkpoint  # what a copy of the present state would hold
-        self.missing = []  # what the last rollback could not bring back
-        self._lacking = []  # a sentence about these cells, during a rollback to that copy
-        self._head_ended = False  # while no cell ran
+        self.missing = []  # what the last rollback could not restore
+        self._lacking = []  # during a rollback: a sentence about cells that the copy lacks
+        self._head_ended = False  # True if the head ended while no cell ran
         self._step = self._step_due = self._target = None
         self._ended = []  # names of the processes that the last rollback ended
         self._lost = None  # why the session ended by itself
@@ -91,7 +91,7 @@ class SessionActivity(ProcessActivity):
         self.family = SessionFamily(spare)
         self.join(self.family)
         spare.watch(self.workspace.watcher, self.family.on_keeper)
-        # Its output is the session's until the head is another process.
+        # The session uses its pipes for output until another process becomes the head.
         head = SessionProcess(os.dup(spare.out_fd), os.dup(spare.err_fd))
         head.pid, head.pid_fd = spare.pid, None if spare.pid_fd is None else os.dup(spare.pid_fd)
         spare.become(b"C", head.ends)
@@ -103,20 +103,20 @@ class SessionActivity(ProcessActivity):
         self._enter(STARTING, START_SEC)
 
     def join(self, family):
-        """Becomes one of the sessions of a keeper."""
+        """Joins the sessions of a keeper."""
         self.family, self.spare = family, family.spare
         family.members.append(self)
 
     # ── for cells and operations ────────────────────────────────────────────────────────────────────────────────
 
     def find_problem_of_cell(self):
-        """Returns (code, message) of what keeps a cell from starting, or None."""
+        """Returns (code, message) of the problem that prevents a cell from starting, or None."""
         if self.is_ending or self.head is None or self._step == STARTING:
-            return "request", "the session cannot run a cell now"
+            return "request", "the session is still starting, or is ending"
         return None if self.is_free() else ("request", "another cell or an operation of the session is under way")
 
     def is_free(self):
-        """True if neither a cell nor an operation is under way."""
+        """True if neither a cell nor an operation runs."""
         return self.cell is None and self.operation is None and not self.is_ending and self.head is not None
 
     @property
@@ -126,27 +126,27 @@ class SessionActivity(ProcessActivity):
 
     @property
     def is_settled(self):
-        """True if an operation can begin at once: no copy is being made either."""
+        """True if an operation can begin at once, because no copy is being made either."""
         return self.is_ready and not self.copies.is_coming and not self._owes_copy
 
     def prepare_cell(self):
-        """Readies the head for a cell, which watches it from now on."""
+        """Prepares the head for a cell, which watches the head from then on."""
         self._make_owed_copy()
         self.workspace.watcher.forget(self.head.pid_fd)
         self.head.begin_cell()
 
     def on_kept(self, run):
-        """A cell ended without a rollback."""
+        """Called when a cell has ended without a rollback."""
         self._note_state(run.checkpoint)
 
     def _note_state(self, holds):
-        """Notes what a copy of the present state holds, and what a rollback to it will bring back."""
+        """Records what a copy of the present state would hold, and what a rollback to it would restore."""
         self._present = holds
         why = self.copies.find_obstacle_of_last()
         self.checkpoint = holds if why is None else {"grade": "none", "lacks": [why]}
 
     def on_cell_over(self):
-        """The last frame of a cell is sent."""
+        """Called when the last frame of a cell has been sent."""
         if self.is_ending or self._step is not None:
             return
         self._watch_head_end()
@@ -164,21 +164,21 @@ class SessionActivity(ProcessActivity):
         return [process.pid for member in others for process in member.processes() if process.pid is not None]
 
     def interrupt(self):
-        """Interrupts the cell that runs, or that is about to."""
+        """Interrupts the current cell, or the one that is about to run."""
         if self.cell is not None and not self.cell.is_ending:
             self.cell.interrupt()
 
     # ── back to a copy ──────────────────────────────────────────────────────────────────────────────────────────
 
     def _owe_copy(self):
-        """Schedules a copy of the present state. The output for the host goes first: a result need not wait for a fork."""
+        """Schedules a copy of the present state. Output for the host goes first, so that no result waits for a fork."""
         self._owes_copy = True
-        self.workspace.after_flush(self._make_copy_in_time)
+        self.workspace.after_flush(self._make_copy_after_branches)
 
-    def _make_copy_in_time(self):
-        """Makes the scheduled copy. It waits while branches of the family start, because they share the processors."""
+    def _make_copy_after_branches(self):
+        """Makes the scheduled copy. Waits while branches of the family start, because they share the CPUs."""
         if self._owes_copy and self.family.has_starting():
-            self.workspace.after_flush(self._make_copy_in_time)
+            self.workspace.after_flush(self._make_copy_after_branches)
         else:
             self._make_owed_copy()
 
@@ -194,9 +194,9 @@ class SessionActivity(ProcessActivity):
             self.on_copy_settled()
 
     def roll_back(self):
-        """Makes the state what it was before the cell."""
+        """Restores the state before the cell."""
         self._make_owed_copy()
-        if self.copies.is_coming:  # it was forked before the cell began
+        if self.copies.is_coming:  # the copy was forked before the cell began
             self._enter(AWAITING, AWAIT_SEC)
         else:
             self._roll_back_to_copy(MAX_KILL_SEC)
@@ -211,7 +211,7 @@ class SessionActivity(ProcessActivity):
         self._roll_back_to(copy, kill_sec)
 
     def on_copy_settled(self):
-        """The copy of the present state is made, or given up."""
+        """Called when the copy of the present state is ready or has failed."""
         if self._step == AWAITING:
             left = max(0.0, self._step_due - time.monotonic())
             self._leave_step()
@@ -220,11 +220,11 @@ class SessionActivity(ProcessActivity):
             self.operation.try_to_begin()
 
     def keep_copy(self, operation):
-        """Keeps a copy of the present state, and answers the operation."""
+        """Keeps a copy of the present state as a checkpoint, and answers the operation."""
         self.copies.keep(operation, self._present)
 
     def restore(self, name, operation):
-        """Makes the state that of a checkpoint, and answers the operation."""
+        """Restores the state of a checkpoint, and answers the operation."""
         named = self.copies.find_named(name)
         if named is None or not named.is_alive():
             operation.fail(NO_CHECKPOINT, UNKNOWN)
@@ -243,7 +243,7 @@ class SessionActivity(ProcessActivity):
         self.copies.fork(named, on_copy, lambda why: operation.fail(NO_CHECKPOINT, why))
 
     def _roll_back_to(self, target, kill_sec):
-        """Ends everything but the copies that stay, within `kill_sec`; `target` becomes the head."""
+        """Ends every process except the kept copies, within `kill_sec`. `target` then becomes the head."""
         self._target = target
         self._enter(KILLING, MAX_KILL_SEC * self.family.orders + kill_sec + MARGIN_SEC)
         kept = [target.pid, *(process.pid for process in self.copies.named_processes())]
@@ -289,13 +289,13 @@ class SessionActivity(ProcessActivity):
         self.on_adopted()
 
     def on_adopted(self):
-        """The head is another process."""
+        """Called when a copy has become the head."""
         cell, operation = self.cell, self.operation
         if cell is not None and cell.is_ending:
             cell.settle(ROLLED_BACK)
             return
         self._owe_copy()
-        if cell is not None and cell.is_complete:  # it waited for this
+        if cell is not None and cell.is_complete:  # the cell waited for the rollback
             cell.on_complete()
         elif operation is not None and operation.has_restored:
             operation.succeed({"ended": self._ended, "missing": self.missing, "checkpoint": self.checkpoint})
@@ -340,7 +340,7 @@ class SessionActivity(ProcessActivity):
             self.workspace.end_sandbox()
 
     def on_lost_keeper(self):
-        """The keeper is gone, and everything that it kept."""
+        """Called when the keeper and all its processes are gone."""
         if not self.is_over:
             self._on_lost_keeper()
 
@@ -375,7 +375,7 @@ class SessionActivity(ProcessActivity):
         self.finish(ending_of(status, self.killed_for), error, None, confirmed)
 
     def _end_as_lost(self, why):
-        """Ends the session: there is no copy to go back to."""
+        """Ends the session, because there is no copy to go back to."""
         if self.is_ending:
             return
         self._lost = why
@@ -390,7 +390,7 @@ class SessionActivity(ProcessActivity):
         self._step = self._step_due = None
 
     def listen(self, process):
-        """Takes the messages of a process."""
+        """Watches for messages of a process."""
         self.workspace.watcher.watch_read(process.control.fileno(), lambda _event: self._on_message(process))
 
     def _watch_head_end(self):
@@ -403,9 +403,9 @@ class SessionActivity(ProcessActivity):
         self.head.close()
 
     def _on_head_end(self):
-        """The head ended while no cell ran."""
+        """Called when the head has ended while no cell ran."""
         self.workspace.watcher.forget(self.head.pid_fd)
-        if self._step in (AWAITING, KILLING):  # it is about to be ended
+        if self._step in (AWAITING, KILLING):  # a rollback ends the head anyway
             return
         if self._step is not None:
             self._end_as_lost("its process ended")
@@ -443,7 +443,7 @@ class SessionActivity(ProcessActivity):
         else:
             self._unexpected += 1
             if self._unexpected > MAX_UNEXPECTED:
-                self._end_as_lost("its process floods the harness")
+                self._end_as_lost(f"its process sent the harness more than {MAX_UNEXPECTED} unexpected messages")
 
 
 def _message_of_lost_head(lacking):

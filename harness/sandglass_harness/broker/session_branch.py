@@ -37,11 +37,11 @@ class BranchActivity(SessionActivity):
 
     @property
     def is_starting(self):
-        """True until it is ready, or over."""
+        """True until it is ready or over."""
         return not (self._is_ready or self.is_over or self.is_ending)
 
     def _source_in(self, parent):
-        """Returns the process that it is forked from: the head, or the copy of a checkpoint; None if there is none."""
+        """Returns the process to fork: the head, or the copy of a checkpoint. None if it does not exist."""
         name = self.frame["checkpoint"]
         return parent.head if name is None else parent.copies.find_named(name)
 
@@ -50,12 +50,12 @@ class BranchActivity(SessionActivity):
             self.refuse(NO_CHECKPOINT, why)
 
     def _start(self, copy):
-        if self.is_over:  # it was cancelled meanwhile
+        if self.is_over:  # the branch was cancelled meanwhile
             self._parent.copies.drop(copy)
             return
         self.join(self._parent.family)
         self.head = copy
-        self.listen(copy)  # in place of the parent
+        self.listen(copy)  # replaces the parent's handler
         self.take_over_head()
 
     def on_adopted(self):

@@ -1,4 +1,4 @@
-"""The copies of a session's process: one of the state after the last cell, one for each checkpoint, and those that are being made."""
+"""The copies of a session's process: one of the state after the last cell, one for each checkpoint, and those being forked."""
 
 import os
 import signal
@@ -8,15 +8,15 @@ from ..text import cut_head
 from . import descriptors, integrity
 from .session_process import SessionProcess
 
-FORK_SEC = 5.0  # for a fork of a large process on a busy machine; after it the copy is given up
-MEMORY_SHARE = 0.45  # of the memory limit: with a larger process, a copy and the changes of a cell would not fit
+FORK_SEC = 5.0  # for a fork of a large process on a busy machine; then the copy has failed
+MEMORY_SHARE = 0.45  # of the memory limit; beside a larger process, a copy and the changes of a cell would not fit
 MAX_CHECKPOINTS = 32
 MAX_WHY = 500  # characters of a reason that a process gives
 NO_CHECKPOINT, UNKNOWN = "no_checkpoint", "the session has no such checkpoint"
 
 
 class _Fork:
-    """A copy that is being made."""
+    """A copy that is being forked."""
 
     def __init__(self, process, done, failed):
         self.process, self.done, self.failed = process, done, failed
@@ -29,19 +29,19 @@ class SessionCopies:
     def __init__(self, owner):
         self._owner = owner
         self._last = None  # the state after the last cell
-        self._behind = 0  # cells after that copy, because the head could not make another one
-        self._coming = None  # the fork that makes the next one
-        self._named = {}  # the copies that stay, by the id of their checkpoint
+        self._behind = 0  # cells since that copy, if later forks failed
+        self._coming = None  # the fork of the next one
+        self._named = {}  # the copies of checkpoints, by id
         self._forks = []
         self.why_none = "no copy of its process was made yet"
 
     def processes(self):
-        """Returns all of them, and those that are being made."""
+        """Returns the processes of all copies, including those being forked."""
         last = [] if self._last is None else [self._last]
         return [*last, *self.named_processes(), *(fork.process for fork in self._forks)]
 
     def named_processes(self):
-        """Returns those of checkpoints."""
+        """Returns the processes of checkpoints."""
         return list(self._named.values())
 
     def find_named(self, name):
@@ -50,7 +50,7 @@ class SessionCopies:
 
     @property
     def is_coming(self):
-        """True while the copy of the state after the last cell is being made."""
+        """True while the copy of the state after the last cell is being forked."""
         return self._coming is not None
 
     @property
@@ -59,33 +59,34 @@ class SessionCopies:
         return min((fork.due for fork in self._forks), default=None)
 
     def advance(self, now):
-        """Gives up the forks that take too long."""
+        """Fails the forks that take too long."""
         for fork in [fork for fork in self._forks if now >= fork.due]:
-            self._fail(fork, "its fork took too long")
+            self._fail(fork, f"its fork took longer than {FORK_SEC:g} s")
 
-    # ── what keeps one from being made ──────────────────────────────────────────────────────────────────────────
+    # ── obstacles ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def find_obstacle_of_last(self):
-        """Returns why no copy is made after a cell, or None."""
-        if self._owner.workspace.why_no_copies is not None or self._owner.keeps_checkpoints:
+        """Returns the reason why no copy is made after a cell, or None."""
+        if self._owner.workspace.copies_unavailable_reason is not None or self._owner.keeps_checkpoints:
             return self.find_obstacle()
         return "checkpoints are off"
 
     def find_obstacle(self):
-        """Returns why no copy can be made now, or None."""
-        if self._owner.workspace.why_no_copies is not None:
-            return self._owner.workspace.why_no_copies
+        """Returns the reason why no copy can be made now, or None."""
+        if self._owner.workspace.copies_unavailable_reason is not None:
+            return self._owner.workspace.copies_unavailable_reason
         limit = self._owner.memory_limit
         if limit and _memory_of(self._owner.head.pid) > limit * MEMORY_SHARE:
             return f"the session uses more than {MEMORY_SHARE:.0%} of its memory limit"
         if not descriptors.are_left():
-            return "the activities of the workspace use all of its descriptors"
+            return descriptors.NONE_LEFT
         return None
 
-    # ── of the state after the last cell ────────────────────────────────────────────────────────────────────────
+    # ── the copy of the state after the last cell ───────────────────────────────────────────────────────────────
 
     def renew_last(self):
-        """Replaces the last copy by one of the present state. The old one stays until the new one is there: the head may end before."""
+        """Replaces the last copy by one of the present state. The old one stays until the new one is ready, because the head may
+        end first."""
         self._drop_coming()
         why = self.find_obstacle_of_last()
         if why is not None:
@@ -93,10 +94,10 @@ class SessionCopies:
             self.why_none = why
             return
         self._behind = 0 if self._last is None else self._behind + 1
-        self._coming = self.fork(self._owner.head, self._on_last, self._drop_last)
+        self._coming = self.fork(self._owner.head, self._on_last, self._on_last_failed)
 
     def take_last(self):
-        """Returns the copy, which the caller owns then, or None; and a list with at most one sentence about what it lacks."""
+        """Hands the last copy, or None, over to the caller. Also returns a list with at most one sentence about what it lacks."""
         copy, behind = self._last, self._behind
         if copy is None or not copy.is_alive():
             return None, []
@@ -104,13 +105,13 @@ class SessionCopies:
         return copy, [f"the changes of {behind} earlier cells: no copy could be made after them"] if behind else []
 
     def drop_last(self):
-        """Ends the last copy, and gives up the one that is being made."""
+        """Ends the last copy, and the one being forked."""
         self.drop(self._last)
         self._last, self._behind = None, 0
         self._drop_coming()
 
     def give_up_coming(self, why):
-        """Gives up the copy of the state after the last cell, which is being made."""
+        """Fails the fork of the copy of the state after the last cell."""
         self._fail(self._coming, why)
 
     def _drop_coming(self):
@@ -125,11 +126,11 @@ class SessionCopies:
         self.why_none = "the copy of its process is gone"
         self._owner.on_copy_settled()
 
-    def _drop_last(self, why):
+    def _on_last_failed(self, why):
         self._coming, self.why_none = None, why
         self._owner.on_copy_settled()
 
-    # ── of checkpoints ──────────────────────────────────────────────────────────────────────────────────────────
+    # ── the copies of checkpoints ───────────────────────────────────────────────────────────────────────────────
 
     def keep(self, operation, holds):
         """Keeps a copy of the present state under the id of the operation, and answers it with what the copy holds."""
@@ -155,10 +156,10 @@ class SessionCopies:
         self.drop(copy)
         return copy is not None
 
-    # ── how they are made ───────────────────────────────────────────────────────────────────────────────────────
+    # ── forks ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def fork(self, source, done, failed, stays=False):
-        """Asks the process `source` for a copy of itself; with `stays`, for a checkpoint or a branch. Calls `done(copy)` or
+        """Asks the process `source` to fork a copy of itself; `stays` marks a checkpoint or a branch. Calls `done(copy)` or
         `failed(why)`. Returns the fork."""
         process = SessionProcess()
         self._owner.listen(process)
@@ -169,13 +170,13 @@ class SessionCopies:
         return fork
 
     def on_end(self, process):
-        """The socket of a process has ended."""
+        """Called when the socket of a process is closed."""
         fork = self._fork_of(process)
         if fork is not None:
             self._fail(fork, "its copy ended at once")
 
     def take_message(self, process, kind, content, pid):
-        """Takes a message of a process. Returns False if it is not about a copy that is being made."""
+        """Handles a message of a process. Returns False if the process is not being forked."""
         fork = self._fork_of(process)
         if fork is not None and kind == b"Y":
             self._accept(fork, pid)
@@ -202,7 +203,7 @@ class SessionCopies:
         return next((fork for fork in self._forks if fork.process is process), None)
 
     def _accept(self, fork, pid):
-        """Accepts the pid of a copy, which comes from the kernel."""
+        """Accepts a copy whose pid comes from the kernel."""
         process = fork.process
         try:
             process.pid_fd = os.pidfd_open(pid)
@@ -212,7 +213,7 @@ class SessionCopies:
         process.pid = pid
         family = self._owner.family
         known = {each.pid for member in family.members for each in member.processes() if each is not process}
-        # Whoever has the socket can answer: a process of another activity must not pass for one of this session.
+        # Any holder of the socket can answer, but a process of another activity must not pass for one of this session.
         if integrity.status_field(pid, "PPid") != str(family.spare.keeper_pid) or pid in known or not process.is_alive():
             self._fail(fork, "another process answered for its copy")
             return
@@ -226,7 +227,7 @@ class SessionCopies:
 
 
 def _memory_of(pid):
-    """Returns the bytes of memory that are a process's own, if the kernel shows them."""
+    """Returns the anonymous and shared memory of a process in bytes; 0 if the kernel does not show it."""
     total = 0
     for field in integrity.status_fields(pid, ("RssAnon", "RssShmem")):
         words = (field or "0 kB").split()

@@ -3,14 +3,15 @@
 import json
 import resource
 
-FIRST_MARK = 1 << 40  # of a branch; a later one has a lower mark, because no process can raise its own
+FIRST_MARK = 1 << 40  # of the first branch; later ones get lower marks, because no process can raise its own
 
 
 class SessionFamily:
-    """The keeper of some sessions. It ends the processes of all, or of one, which it knows by a mark that programs inherit.
+    """The sessions of one keeper. The keeper ends the processes of all of them, or of one. It tells them apart by a mark that
+    programs inherit.
 
-    The mark is a limit that nothing else uses (RLIMIT_RTTIME). A process that lowers its own belongs to no session any more: the next
-    rollback of any session ends it.
+    The mark is a limit that nothing else uses (RLIMIT_RTTIME). A process that lowers its mark belongs to no session any more, so
+    the next rollback of any session ends it.
     """
 
     def __init__(self, spare):
@@ -35,16 +36,16 @@ class SessionFamily:
         return self.members == [member]
 
     def expect(self, on_answer):
-        """Calls `on_answer()` when the keeper has answered the next order."""
+        """Registers `on_answer()` for the next answer of the keeper."""
         self._waiting.append(on_answer)
 
     @property
     def orders(self):
-        """The number of orders that the keeper has not answered. It serves one at a time."""
+        """The number of orders that the keeper, which serves one at a time, has not answered."""
         return len(self._waiting)
 
     def ask_to_end_others(self, member, kept, new_head, seconds, on_answer):
-        """Asks the keeper to end the processes of a session except `kept`, within `seconds`. Raises OSError when it is gone."""
+        """Asks the keeper to end the processes of a session except `kept`, within `seconds`. Raises OSError if it is gone."""
         others = [each for each in self.members if each is not member]
         kept = [*kept, *(process.pid for each in others for process in each.processes() if process.pid is not None)]
         marks = [each.mark for each in others]
@@ -54,7 +55,7 @@ class SessionFamily:
         self.spare.ask_to_end_others(json.dumps(order).encode())
 
     def on_keeper(self):
-        """Something of the keeper waits to be read."""
+        """Handles an answer of the keeper, or its end."""
         if self._waiting and not self.spare.is_gone():
             self._waiting.pop(0)()
             return

@@ -1,4 +1,4 @@
-"""Operations on a session between two cells: keep a checkpoint, restore or release one, list variables, complete names."""
+"""Operations on a session between two cells: create, restore or release a checkpoint, list variables, complete names."""
 
 import time
 
@@ -8,19 +8,19 @@ from .activity import Activity
 from .session_copies import NO_CHECKPOINT, UNKNOWN
 
 MAX_DIMENSIONS = 4
-LOOK_SEC = 5.0  # for the answer of the process to a look at its variables
+LOOK_SEC = 5.0  # for the process to list its variables or complete a name
 
 
 class SessionOperation(Activity):
-    """One operation on a session. It begins when no cell runs and no copy is being made. Each step of the session has a deadline of its
-    own: that of a fork, of a rollback, of the take-over."""
+    """One operation on a session. It begins when no cell runs and no copy is being made. The session sets the deadline of each
+    step: a fork, a rollback, the change of the head."""
 
     def __init__(self, workspace, frame):
         super().__init__(workspace, frame)
         self._session = None
         self._due = None
         self._has_begun = False
-        self.has_restored = False  # a restore has begun: it waits for the process that becomes the head
+        self.has_restored = False  # True once a restore waits for its copy to become the head
 
     @property
     def due(self):
@@ -28,7 +28,7 @@ class SessionOperation(Activity):
 
     def advance(self, now):
         if self._due is not None and now >= self._due:
-            self.fail("io", "the process of the session did not answer in time")
+            self.fail("io", f"the process of the session did not answer within {LOOK_SEC:g} s")
 
     def find_problem(self):
         session = self.workspace.session(self.frame["session"])
@@ -42,13 +42,13 @@ class SessionOperation(Activity):
         self.try_to_begin()
 
     def try_to_begin(self):
-        """Begins as soon as the session can."""
+        """Begins if the session is ready."""
         if not self._has_begun and self._session.is_settled:
             self._has_begun = True
-            self.act(self._session)
+            self.start(self._session)
 
-    def act(self, session):
-        """Begins the operation."""
+    def start(self, session):
+        """Starts the operation."""
         raise NotImplementedError
 
     def succeed(self, result):
@@ -71,23 +71,23 @@ class SessionOperation(Activity):
 
 
 class SessionCheckpoint(SessionOperation):
-    """Keeps a copy of the present state until it is released, or the session ends. The id of this activity is its name."""
+    """Keeps a copy of the present state until it is released or the session ends. The id of this activity names the checkpoint."""
 
-    def act(self, session):
+    def start(self, session):
         session.keep_copy(self)
 
 
 class SessionRestore(SessionOperation):
-    """Makes the state that of a checkpoint, which stays."""
+    """Restores the state of a checkpoint, which is kept."""
 
-    def act(self, session):
+    def start(self, session):
         session.restore(self.frame["checkpoint"], self)
 
 
 class SessionRelease(SessionOperation):
-    """Ends a checkpoint."""
+    """Deletes a checkpoint."""
 
-    def act(self, session):
+    def start(self, session):
         if session.copies.release(self.frame["checkpoint"]):
             self.succeed({})
         else:
@@ -97,12 +97,12 @@ class SessionRelease(SessionOperation):
 class SessionLook(SessionOperation):
     """Lists the variables, or completes a name."""
 
-    def act(self, session):
+    def start(self, session):
         self._due = time.monotonic() + LOOK_SEC
         session.head.tell(b"V", {"code": self.frame["code"], "cursor": self.frame["cursor"]})
 
     def take(self, content):
-        """Takes the answer of the process."""
+        """Handles the answer of the process."""
         fields = content if isinstance(content, dict) else {}
         if self.frame["code"] is None:
             listed = [_variable(each) for each in _list(fields.get("variables"))]

@@ -1,4 +1,4 @@
-"""The broker's view of a process of a session that waits for commands: the head, which runs cells, or a copy of one."""
+"""The broker's handle on a process of a session that waits for commands: the head, which runs cells, or a copy."""
 
 import array
 import json
@@ -10,18 +10,18 @@ import struct
 from . import integrity
 
 MAX_MESSAGE = 192 << 10
-_BUFFER = bytearray(MAX_MESSAGE)  # one for all: to allocate so much takes longer than to read a message
+_BUFFER = bytearray(MAX_MESSAGE)  # shared, because its allocation takes longer than reading a message
 _CREDENTIALS = struct.Struct("=iII")
 
 
 class SessionProcess:
-    """Its socket for commands, its output, and, during a cell, the socket of the cell's frames."""
+    """One process: its socket for commands, its output and, during a cell, the socket for the cell's frames."""
 
-    stat_fd = None  # other kinds of processes have one; nothing polls this one
+    stat_fd = None  # this process is not polled by /proc/PID/stat
 
     def __init__(self, out_fd=None, err_fd=None):
         self.control, self._control_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        # The kernel says which process sent a message.
+        # The kernel then tells which process sent a message.
         self.control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self.control.setblocking(False)
         self._ends = []
@@ -38,18 +38,18 @@ class SessionProcess:
 
     @property
     def ends(self):
-        """Its own ends: of the socket for commands, and of pipes that were made for it."""
+        """The process's ends: of the socket for commands and of its new pipes."""
         return [self._control_end.fileno(), *self._ends]
 
     def close_ends(self):
-        """Closes these, once it has them."""
+        """Closes these ends, once the process has them."""
         self._control_end.close()
         for fd in self._ends:
             os.close(fd)
         self._ends.clear()
 
     def tell(self, kind, content=None, fds=()):
-        """Sends it a command. A process that does not read is noticed by the deadline for its answer."""
+        """Sends it a command. A process that does not read misses the deadline for its answer."""
         message = kind if content is None else kind + json.dumps(content).encode()
         try:
             if fds:
@@ -60,25 +60,25 @@ class SessionProcess:
             pass
 
     def begin_cell(self):
-        """Gives it a new socket for the frames of a cell, whose request follows there."""
+        """Sends it a new socket for the request and the frames of a cell."""
         self.socket, end = socket.socketpair()
         self.socket.setblocking(False)
         self.tell(b"E", fds=[end.fileno()])
         end.close()
 
     def take_cell_socket(self):
-        """Returns that socket, which the caller owns then."""
+        """Hands the socket of the cell over to the caller."""
         taken, self.socket = self.socket, None
         return taken
 
     def end_cell(self):
-        """Closes that socket, if there is one."""
+        """Closes the socket of the cell, if it is open."""
         if self.socket is not None:
             self.take_cell_socket().close()
 
     def read(self):
-        """Returns (kind, content, pid of the sender) of the next message; None when there is none, and (b"", None, 0) at the end. The script
-        can have sent kind and content; the pid is the kernel's."""
+        """Returns (kind, content, pid of the sender) of the next message; None if there is none yet, and (b"", None, 0) at the end.
+        The script may have forged kind and content; the pid comes from the kernel."""
         size = socket.CMSG_SPACE(_CREDENTIALS.size) + socket.CMSG_SPACE(16)
         try:
             length, ancillary, _, _ = self.control.recvmsg_into([_BUFFER], size)
@@ -102,7 +102,7 @@ class SessionProcess:
         return message[:1], content, pid
 
     def is_alive(self):
-        """True if it runs: its descriptor says so, or, on a kernel without pidfds, /proc."""
+        """True if it runs, according to its pidfd or, on a kernel without pidfds, /proc."""
         if self.pid_fd is None:
             return self.pid is not None and not integrity.has_ended(self.pid)
         try:
@@ -112,7 +112,7 @@ class SessionProcess:
         return True
 
     def signal(self, number):
-        """Sends it a signal. Another process that has its number by now gets none."""
+        """Sends it a signal, and never to a process that has reused its pid."""
         try:
             if self.pid_fd is not None:
                 signal.pidfd_send_signal(self.pid_fd, number)

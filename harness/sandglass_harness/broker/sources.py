@@ -1,4 +1,4 @@
-"""Reads output for the host: only as fast as the host takes it, and from each descriptor in turn."""
+"""Reads output for the host: only as fast as the host consumes it, and from each descriptor in turn."""
 
 import os
 
@@ -7,7 +7,7 @@ from ..caps import MAX_PAYLOAD_BYTES, MAX_WAITING_BYTES
 
 class Source:
     """A descriptor whose bytes go to the host as one stream of an activity. `credit` is the number of bytes that the host still
-    takes. `on_end()` is called at the end of the stream."""
+    accepts. `on_end()` is called at the end of the stream."""
 
     def __init__(self, fd, run_id_json, stream, credit, on_end):
         self.fd = fd
@@ -15,7 +15,7 @@ class Source:
         self.stream = stream
         self.credit = credit
         self.bytes = 0
-        self.is_last = False  # True once no process writes any more: the remaining bytes are in the pipe already
+        self.is_last = False  # True once no process writes any more; the remaining bytes are in the pipe already
         self._on_end = on_end
 
     def end(self):
@@ -26,7 +26,7 @@ class Source:
 
 
 class Sources:
-    """All descriptors with output, in order of their last turn."""
+    """All descriptors with output, the least recently read first."""
 
     def __init__(self, watcher, channel):
         self._watcher = watcher
@@ -35,12 +35,12 @@ class Sources:
 
     @property
     def is_full(self):
-        """True if so much waits for the host that nothing more is read."""
+        """True if so much output waits for the host that reading stops."""
         return self._channel.outbox.size >= MAX_WAITING_BYTES
 
     @property
     def has_rest(self):
-        """True if a stream that nobody writes to any more has unread bytes: no event reports them."""
+        """True if a stream without writers has unread bytes, which no event reports."""
         return any(source.is_last and source.credit > 0 for source in self._all.values())
 
     def add(self, source):
@@ -53,7 +53,7 @@ class Sources:
             self._watcher.forget(source.fd)
 
     def arm(self):
-        """Waits for the sources that may be read now."""
+        """Watches the sources that may be read now, and reads those without writers."""
         is_full = self.is_full
         for source in list(self._all.values()):
             if is_full or source.credit <= 0:
@@ -74,7 +74,7 @@ class Sources:
             if source.is_last:
                 self._finish(source)
             return
-        except OSError:  # a terminal that nobody has open
+        except OSError:  # a terminal whose other side is closed
             data = b""
         if not data:
             self._finish(source)

@@ -4,19 +4,19 @@ import os
 import time
 
 from ..caps import HIGH_WATER_BYTES, LOW_WATER_BYTES
-from .watcher import wants_write
+from .watcher import is_writable
 
-DRAIN_SEC = 0.1  # for the output that dead processes left in the pipes
+DRAIN_SEC = 0.1  # for the output that ended processes left in the pipes
 READ_SIZE = 65536
 REST_SIZE = 4 << 20  # more than the pipes of a run can hold
-REST_READS = 4096  # bytes that were sent with descriptors are read piece by piece
-LIVE_READS = 16  # of a process that still runs: they take everything that a pipe holds, and no more than it writes meanwhile
+REST_READS = 4096  # many, because bytes that were sent with descriptors are read piece by piece
+LIVE_READS = 16  # for a process that still runs: enough for a full pipe, and bounded if it keeps writing
 
 
 class Traffic:
     """Reads and writes the descriptors of one run when they are ready.
 
-    It calls `end(cause)` when the process has ended (None) or must end for a cause, and `finished()` when its runtime has
+    It calls `end(cause)` when the process has ended by itself (None) or must be ended, and `finished()` when its runtime has
     finished normally.
     """
 
@@ -28,19 +28,19 @@ class Traffic:
         self._paused = False
 
     def start(self, body=None):
-        """Sends the process its request, and starts to listen. `body` are the pieces of the request's second part."""
+        """Sends the process its request, and starts to listen. `body` holds the chunks of the request's second part."""
         self._listen(True)
         self.run.to_child.put_request(self.run.make_request(), body)
         self._write()
 
     def pass_answer(self, line):
-        """Passes an answer to a tool call on to the script."""
+        """Forwards an answer to a tool call to the script."""
         if not self.run.finished:
             self.run.to_child.put_answer(line)
             self._write()
 
     def apply_back_pressure(self, unsent):
-        """Stops reading from the script while the host does not read. Nothing else stops. `unsent` bytes wait for the host."""
+        """Pauses reading from the script, and nothing else, while the host does not read. `unsent` bytes wait for the host."""
         if self.run.finished:
             return
         overflows = self.run.to_child.overflows
@@ -52,7 +52,7 @@ class Traffic:
             self._listen(True)
 
     def wait_for_end(self):
-        """Stops listening, once the runtime is done: as its process ends, each descriptor that closes would wake the broker."""
+        """Stops listening once the runtime is done, because each descriptor that its process closes would wake the broker."""
         self._listen(False)
         self.run.end_poll.poll_soon()
 
@@ -63,10 +63,10 @@ class Traffic:
             self._watcher.forget(fd)
 
     def drain(self, reads=REST_READS):
-        """Reads the output that dead processes left in the pipes, with at most so many reads of each."""
+        """Reads the output that ended processes left in the pipes, with at most `reads` reads of each."""
         run = self.run
         run.stop_parsing_at = time.monotonic() + DRAIN_SEC
-        if run.killed_for is None:  # on a slow machine, a run that has time left loses nothing
+        if run.killed_for is None:  # so that a run with time left loses no output on a slow machine
             run.stop_parsing_at = max(run.stop_parsing_at, run.deadline)
         for data in _rest(run.spare.socket.fileno(), reads):
             run.take_frames(data, time.monotonic())
@@ -105,7 +105,7 @@ class Traffic:
 
     def _on_frames(self, event):
         run = self.run
-        if wants_write(event) or self._paused:
+        if is_writable(event) or self._paused:
             self._write()
         if self._paused:
             return
@@ -135,7 +135,7 @@ class Traffic:
 
 
 def _read(fd):
-    """Reads bytes: b"" at the end, None when nothing is there now."""
+    """Reads bytes. Returns b"" at the end, None if nothing can be read now."""
     try:
         return os.read(fd, READ_SIZE)
     except BlockingIOError:
@@ -145,7 +145,7 @@ def _read(fd):
 
 
 def _rest(fd, reads):
-    """Yields the rest of a pipe. Bounded, because a process whose death is unconfirmed may still write."""
+    """Yields the rest of a pipe. Bounded, because a process whose end is unconfirmed may still write."""
     left = REST_SIZE
     for _ in range(reads):
         data = _read(fd)

@@ -17,18 +17,18 @@ class Job(Activity):
         self._credit = frame.get("window", 0)
 
     def begin(self):
-        """Begins, in the next turn of the loop."""
+        """Begins in the next turn of the loop."""
         self.workspace.add_job(self, self._work())
 
     def can_send(self):
-        """True if the host takes more."""
+        """True if the host accepts more output."""
         return self._credit > 0 or "window" not in self.frame
 
     def take_credit(self, stream, count):
         self._credit += count
 
     def steps(self):
-        """Yields as the class says."""
+        """Yields the steps described at the class."""
         raise NotImplementedError
 
     def _work(self):
@@ -65,7 +65,7 @@ class FilesRead(Job):
 
 
 class FileList(Job):
-    """Sends what is below a directory."""
+    """Lists the entries below a directory."""
 
     def steps(self):
         asked = self.frame
@@ -93,7 +93,7 @@ class FileRemove(Job):
 
 
 class FileStat(Job):
-    """Tells what a path is."""
+    """Describes the entry of a path."""
 
     def steps(self):
         return Files(self.workspace.directory).stat(self.frame["path"])
@@ -101,7 +101,7 @@ class FileStat(Job):
 
 
 class FileMake(Job):
-    """Makes a directory."""
+    """Creates a directory."""
 
     def steps(self):
         return Files(self.workspace.directory).make(self.frame["path"], self.frame["mode"])
@@ -109,7 +109,7 @@ class FileMake(Job):
 
 
 class FilesWrite(Activity):
-    """Takes files as a pack."""
+    """Receives files as a pack."""
 
     def __init__(self, workspace, frame):
         super().__init__(workspace, frame)

@@ -1,4 +1,4 @@
-"""Walks and deletes whole directories of a workspace in small steps, however deep and wide scripts make them."""
+"""Walks and deletes directory trees of a workspace in small steps, however deep and wide scripts make them."""
 
 import errno
 import heapq
@@ -12,13 +12,13 @@ from .paths import READABLE, TEMPORARY
 from .scratch import open_real_directory
 
 MAX_PATH = 4096  # characters
-STEP = 256  # names between two steps
-SORTED_AT_ONCE = 8192  # names, which takes a few ms
-_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # a script deleted or replaced it
+STEP = 256  # names between two pauses
+SORTED_AT_ONCE = 8192  # names; sorting them takes a few ms
+_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # a script has deleted or replaced the entry
 
 
 class Slice:
-    """The time that a generator may work before it yields to the broker's loop."""
+    """A time slice: how long a generator may work before it yields to the broker's loop."""
 
     def __init__(self):
         self.restart()
@@ -33,25 +33,25 @@ class Slice:
 
 
 class Walk:
-    """Everything below a directory, in order, by at most three descriptors.
+    """Walks everything below a directory in order, with at most three descriptors.
 
-    Siblings come in the order of their names, or with `by_path` so that all paths together are in order. Names are held in
-    memory for sorting, up to a limit; `is_cut` tells that it was hit.
+    Siblings are in the order of their names; with `by_path`, all paths together are in order. Names are held in memory for
+    sorting, up to a limit; `is_cut` is True once the limit is reached.
     """
 
     def __init__(self, top, by_path=False):
         self.is_cut = False
         self.unreadable = None  # the path of a directory that could not be read
         self.unreadable_count = 0
-        self._top = top  # belongs to the caller
+        self._top = top  # owned by the caller
         self._by_path = by_path
         self._held = 0
         self._fd = None  # the directory of the current level
 
     def steps(self, enters):
-        """Yields (path, name, descriptor of its directory, status), or None where it may pause.
+        """Yields (path, name, descriptor of its directory, status), or None as a point to pause.
 
-        It goes into the directories for whose path `enters` is true. The descriptor is valid until the next step.
+        It enters the directories for whose path `enters` returns True. The descriptor is valid until the next step.
         """
         self._fd = os.dup(self._top)
         levels = []
@@ -93,7 +93,7 @@ class Walk:
         return True
 
     def _is_at(self, base):
-        """Opens the directory of a level again after one below it. Returns False if it is gone."""
+        """Reopens the directory of a level after a deeper one was walked. Returns False if it is gone."""
         if self._fd is not None:
             return True
         self._fd = os.dup(self._top)
@@ -105,7 +105,7 @@ class Walk:
             self._fd = None
 
     def _note(self, error, path):
-        """Passes over what is gone, counts what is locked, and raises the rest."""
+        """Ignores entries that are gone, counts unreadable ones, and raises other errors."""
         if error.errno in _GONE:
             return
         if error.errno != errno.EACCES:
@@ -114,8 +114,8 @@ class Walk:
         self.unreadable = self.unreadable or path
 
     def _sorted_names(self):
-        """Reads the names of the current directory; returns them and their number. They are sorted in parts, and merged
-        while they are used: one sort of 200,000 names takes 100 ms."""
+        """Returns the names of the current directory and their number. They are sorted in parts and merged while they are used,
+        because one sort of 200,000 names takes 100 ms."""
         runs, before = [[]], self._held
         with os.scandir(self._fd) as listing:
             for count, entry in enumerate(listing, 1):
@@ -127,7 +127,7 @@ class Walk:
                     self.is_cut = True
                     break
                 self._held += 1
-                # A slash sorts the names of directories as it sorts the paths below them.
+                # A trailing slash sorts the name of a directory like the paths below it.
                 is_slashed = self._by_path and entry.is_dir(follow_symlinks=False)
                 runs[-1].append(f"{entry.name}/" if is_slashed else entry.name)
                 if len(runs[-1]) == SORTED_AT_ONCE:
@@ -139,9 +139,9 @@ class Walk:
 
 
 def delete_below(top):
-    """Deletes everything below a directory. Yields None where it may pause.
+    """Deletes everything below a directory. Yields None as a point to pause.
 
-    Nested directories are moved up to the top first, so that depth costs neither descriptors nor recursion.
+    Nested directories are moved up to the top first, so that depth needs neither descriptors nor recursion.
     """
     moved = _MovedNames()
     while True:
@@ -180,7 +180,8 @@ def _delete_directory(name, top, moved):
 
 
 class _MovedNames:
-    """Names for directories that are being deleted. They are not TEMPORARY, which nobody lists: a deletion can be cancelled."""
+    """Names for directories that are being deleted. They lack the prefix TEMPORARY, so that they are listed after a cancelled
+    deletion."""
 
     def __init__(self):
         self._stem = f".removing-{os.urandom(8).hex()}"
@@ -193,7 +194,7 @@ class _MovedNames:
 
 
 def _try(call, *args, **options):
-    """Makes a call that may come too late. The next look at the directory shows what is there now."""
+    """Makes a call that may fail because a script has changed the entry. The next listing shows the new state."""
     try:
         call(*args, **options)
     except OSError as error:
@@ -207,7 +208,7 @@ def _first_names(fd):
 
 
 def open_to_delete(name, directory):
-    """Opens a directory and gives its owner all rights, so that it can be emptied. Returns None if it is gone."""
+    """Opens a directory and gives its owner all permissions, so that it can be emptied. Returns None if it is gone."""
     try:
         try:
             fd = open_real_directory(name, dir_fd=directory)
@@ -228,7 +229,8 @@ def open_to_delete(name, directory):
 
 
 def _unlock(name, directory):
-    """Makes a locked directory readable. By its descriptor: chmod by name would follow a link that took its place."""
+    """Gives the owner all permissions on a directory. By its descriptor, because chmod by name would follow a link that replaced
+    it."""
     fd = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
     try:
         os.chmod(f"/proc/self/fd/{fd}", 0o700)
@@ -237,7 +239,7 @@ def _unlock(name, directory):
 
 
 def open_file(name, directory, found):
-    """Opens a regular file that a walk found, to read it. Returns None if it is gone or something else by now."""
+    """Opens a regular file that a walk found for reading. Returns None if it is gone or no longer a regular file."""
     if not stat.S_ISREG(found.st_mode):
         return None
     try:

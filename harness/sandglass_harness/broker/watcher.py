@@ -1,4 +1,4 @@
-"""The descriptors that the broker waits for, each with a handler."""
+"""Waits for descriptors, each with a handler."""
 
 import select
 
@@ -12,15 +12,15 @@ class Watcher:
         self._masks = {}
 
     def watch_read(self, fd, handler):
-        """Calls `handler(event)` when the descriptor can be read, or has ended."""
+        """Calls `handler(event)` when the descriptor is readable or closed."""
         self._set(fd, select.POLLIN, handler)
 
     def watch_write(self, fd, handler):
-        """Calls `handler(event)` when the descriptor can be written."""
+        """Calls `handler(event)` when the descriptor is writable."""
         self._set(fd, select.POLLOUT, handler)
 
     def watch_both(self, fd, handler):
-        """Calls `handler(event)` when the descriptor can be read or written."""
+        """Calls `handler(event)` when the descriptor is readable or writable."""
         self._set(fd, select.POLLIN | select.POLLOUT, handler)
 
     def forget(self, fd):
@@ -30,7 +30,7 @@ class Watcher:
             del self._masks[fd], self._handlers[fd]
 
     def wait(self, milliseconds):
-        """Waits once, and calls the handlers of ready descriptors. None waits forever."""
+        """Waits once, and calls the handlers of ready descriptors. None waits without a limit."""
         for fd, event in self._poll.poll(milliseconds):
             handler = self._handlers.get(fd)
             if handler is not None:  # an earlier handler of this round may have removed it
@@ -43,6 +43,6 @@ class Watcher:
         self._handlers[fd] = handler
 
 
-def wants_write(event):
-    """True if the descriptor can be written."""
+def is_writable(event):
+    """True if the descriptor is writable."""
     return bool(event & select.POLLOUT)

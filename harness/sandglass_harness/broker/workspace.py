@@ -1,7 +1,7 @@
 """PID 1 of a sandbox in workspace mode: several activities at once, until the host closes the channel.
 
-Nothing is wiped and nothing proves a sandbox fit for the next run: it serves one owner, and ends with the channel. No script
-reaches this process, as in a sandbox of a pool.
+The sandbox is neither wiped nor checked between activities: it serves one owner, and ends with the channel. As in a sandbox of
+a pool, no script can reach this process.
 """
 
 import os
@@ -26,10 +26,9 @@ from .sources import Sources
 from .watcher import Watcher
 
 MAX_ACTIVITIES = 256
-SPARE_PAUSE_SEC = 0.003  # before the next process is made: a short program ends first, and need not share the processor with a fork
-_NO_DESCRIPTORS = "the activities of the workspace use all of its descriptors"
+SPARE_PAUSE_SEC = 0.003  # before the next process is forked, so that a short program does not share the CPU with the fork
 ORPHANS_SEC = 0.5  # time for the processes of a lost keeper to be gone
-_KINDS = {
+_ACTIVITY_CLASSES = {
     "execute": ScriptActivity,
     "execute_in_parts": ScriptActivity,
     "start": ProgramActivity,
@@ -53,7 +52,7 @@ _KINDS = {
 class Workspace:
     """The event loop: activities, the process that waits for the next one, and jobs that continue in steps."""
 
-    why_no_copies = None  # a sentence, where sessions cannot have copies of their process
+    copies_unavailable_reason = None  # a sentence if sessions cannot have copies of their process
 
     def __init__(self, config, channel_in, outbox, zygote, opener=None):
         self.directory = config["workspace"]
@@ -65,13 +64,14 @@ class Workspace:
         self.sandbox = Sandbox(config, zygote, {channel_in, outbox.fd})
         self.sources = Sources(self.watcher, self.channel)
         self._activities = {}
-        self._jobs = []  # (activity, generator), the one that waited longest first
+        self._jobs = []  # (activity, generator), the least recently continued first
         self._waiting = []  # activities that wait for a process
         self._spare = self._forking = None
-        self._spare_due = None  # the time at which the next one is made
+        self._spare_due = None  # the time at which to fork the next spare
         self._after_flush = []
-        self._held_back = False  # output waits until the host takes more
+        self._held_back = False  # True if output waits until the host accepts more
         self._uses = 0
+        self._refusal = None  # the last reason why no process was forked
 
     def serve(self, loaded):
         """Serves until the host closes the channel. Never returns. `loaded` is the report of the zygote."""
@@ -81,7 +81,7 @@ class Workspace:
         self._make_spare()
         while self._spare is None:
             if self._forking is None:
-                sys.exit("the first process could not be made")
+                sys.exit(f"could not fork the first process: {self._refusal}")
             self._turn()
         checks = self.sandbox.record_normal_state(self._spare.pid)
         checks["signal_scope"] = self.scope_of(self._spare)
@@ -107,13 +107,13 @@ class Workspace:
         return found if isinstance(found, SessionActivity) else None
 
     def count_use(self):
-        """Returns the number of the next script."""
+        """Counts a script. Returns its number."""
         self._uses += 1
         return self._uses
 
-    def after_flush(self, act):
-        """Calls `act()` at the end of this turn, after as much of the gathered output was written as the host takes."""
-        self._after_flush.append(act)
+    def after_flush(self, callback):
+        """Calls `callback()` at the end of this turn, after as much output was written as the host accepts."""
+        self._after_flush.append(callback)
 
     def add_job(self, activity, steps):
         """Runs the steps of a generator while the host reads their output."""
@@ -134,11 +134,11 @@ class Workspace:
             self._make_spare()
 
     def end_orphans(self, keeper_pid):
-        """Ends the processes of this keeper and of others that are gone, which cannot be told apart. Returns False if that takes
-        too long."""
+        """Ends the processes of this keeper and of other lost keepers, which cannot be told apart. Returns False if that takes too
+        long."""
         deadline = time.monotonic() + ORPHANS_SEC
         while True:
-            # A process that is killed closes its socket, which the broker notices, before it leaves its children to PID 1.
+            # A killed keeper closes its socket, which the broker notices, before its children are reparented to PID 1.
             is_dead = keepers.is_dead(keeper_pid)
             self.sandbox.reaper.reap()
             orphans = keepers.find_orphans(os.getpid(), self.zygote.pid)
@@ -154,7 +154,7 @@ class Workspace:
             time.sleep(0.0005)
 
     def end_sandbox(self):
-        """Ends everything: an activity could not be ended alone. Never returns."""
+        """Ends the sandbox, because an activity could not be ended alone. Never returns."""
         self.sandbox.reaper.kill_everything()
         self.channel.flush_and_exit()
 
@@ -175,7 +175,7 @@ class Workspace:
             if not self._on_zygote():
                 self.end_sandbox()
         self._step_jobs()
-        self.channel.update_write_watch()  # before it counts what waits: with an empty outbox nothing would wake the loop
+        self.channel.update_write_watch()  # before is_full is read: with an empty outbox nothing would wake the loop
         self._held_back = is_full = self.sources.is_full
         for activity in list(self._activities.values()):
             if isinstance(activity, ScriptActivity):
@@ -183,13 +183,13 @@ class Workspace:
         self.sources.arm()
         self.channel.update_write_watch()
         if self._after_flush:
-            acts, self._after_flush = self._after_flush, []
-            for act in acts:
-                act()
+            callbacks, self._after_flush = self._after_flush, []
+            for callback in callbacks:
+                callback()
             self.channel.update_write_watch()
 
     def _wait_ms(self):
-        if self._held_back and not self.sources.is_full:  # the last write made room, and no descriptor reports that
+        if self._held_back and not self.sources.is_full:  # the last write made room, which no descriptor reports
             return 0
         if not self.sources.is_full and (self.sources.has_rest or any(activity.can_send() for activity, _ in self._jobs)):
             return 0
@@ -213,36 +213,36 @@ class Workspace:
     # ── requests of the host ────────────────────────────────────────────────────────────────────────────────────
 
     def take_frame(self, line, payload=None):
-        """Serves a frame. Raises ValueError for one that is not as the protocol says."""
+        """Handles a frame. Raises ValueError for one that violates the protocol."""
         if not line.strip():
             return
         frame = request_shape.read(line, workspace_shape.FIELDS)
-        kind = frame["type"]
-        if (payload is not None) != (kind == "input"):
-            raise ValueError("only the frame input has a payload")
-        if kind == "ping":
+        frame_type = frame["type"]
+        if (payload is not None) != (frame_type == "input"):
+            raise ValueError("a frame input needs a payload, and no other frame may have one")
+        if frame_type == "ping":
             self.channel.send({"type": "pong", "nonce": frame["nonce"]})
-        elif kind in _ACTS:
+        elif frame_type in _FRAME_HANDLERS:
             activity = self._activities.get(frame.get("execution_id"))
-            if activity is not None:  # otherwise it is over, and the frame is late
-                _ACTS[kind](activity, frame, payload)
-        elif kind in _KINDS:
+            if activity is not None:  # otherwise the activity is over, and the frame is late
+                _FRAME_HANDLERS[frame_type](activity, frame, payload)
+        elif frame_type in _ACTIVITY_CLASSES:
             self._begin(frame)
         else:
-            raise ValueError(f"a workspace serves no {kind}")
+            raise ValueError(f"unsupported frame type {frame_type} in a workspace")
 
     def _begin(self, frame):
         if frame["execution_id"] in self._activities:
-            raise ValueError("an id is used twice")
-        kind = _KINDS[frame["type"]]
-        if kind is ScriptActivity and frame.get("session") is not None:
-            kind = CellActivity
-        activity = kind(self, frame)
+            raise ValueError(f"execution_id {frame['execution_id']} is already in use")
+        activity_class = _ACTIVITY_CLASSES[frame["type"]]
+        if activity_class is ScriptActivity and frame.get("session") is not None:
+            activity_class = CellActivity
+        activity = activity_class(self, frame)
         problem = self.find_problem(activity)
         if len(self._activities) >= MAX_ACTIVITIES:
-            problem = "busy", f"the workspace has {MAX_ACTIVITIES} activities already"
+            problem = "busy", f"the workspace already has {MAX_ACTIVITIES} activities; end some of them and try again"
         elif problem is None and not descriptors.are_left():
-            problem = "busy", _NO_DESCRIPTORS
+            problem = "busy", descriptors.NONE_LEFT
         if problem is not None:
             activity.refuse(*problem)
             return
@@ -253,7 +253,7 @@ class Workspace:
             self.admit(activity)
 
     def find_problem(self, activity):
-        """Returns (code, message) of what keeps an activity from starting, or None."""
+        """Returns (code, message) of the problem that prevents an activity from starting, or None."""
         return activity.find_problem()
 
     # ── processes ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -270,7 +270,7 @@ class Workspace:
         if self._spare is not None or self._forking is not None:
             return
         if not descriptors.are_left():
-            self._refuse_waiting(_NO_DESCRIPTORS)
+            self._refuse_waiting(descriptors.NONE_LEFT)
             return
         self._forking = self.new_spare()
         try:
@@ -279,7 +279,7 @@ class Workspace:
             self.end_sandbox()
 
     def _on_zygote(self, _event=None):
-        """Reads the zygote's answer. Returns False when there is none."""
+        """Reads the zygote's answer. Returns False if there is none yet."""
         try:
             number = self.zygote.read_answer()
         except EOFError:
@@ -295,16 +295,16 @@ class Workspace:
         return True
 
     def new_spare(self):
-        """Returns a spare whose process the zygote is then asked to fork."""
+        """Creates a spare whose process the zygote is then asked to fork."""
         return keepers.KeptSpare()
 
     def on_forked(self, spare, number):
-        """The zygote has forked the process of this number."""
+        """Called when the zygote has forked a process with the pid `number`."""
         spare.keeper_pid = number
         self.watcher.watch_read(spare.control.fileno(), lambda _event: self._on_keeper())
 
     def _on_keeper(self):
-        """Reads from the keeper that was forked last whether its first process waits."""
+        """Reads from the newest keeper whether its first process is waiting."""
         spare = self._forking
         self.watcher.forget(spare.control.fileno())
         problem = spare.take_first()
@@ -317,8 +317,8 @@ class Workspace:
         self._assign()
 
     def _on_lost_spare(self):
-        """The process that waits, or its keeper, was killed: only activities that the kernel does not isolate can do that."""
-        self._take_spare().close()  # what is left of it ends with its socket
+        """Replaces a spare that was killed, or whose keeper was. Only activities that the kernel does not isolate can do that."""
+        self._take_spare().close()  # its remaining processes exit when the socket closes
         self._make_spare()
 
     def _take_spare(self):
@@ -328,56 +328,57 @@ class Workspace:
         return spare
 
     def _on_no_spare(self, problem):
-        """No process was made. The waiting activities are refused with the reason; the next request tries again."""
+        """Refuses the waiting activities, because no process was forked. The next request tries again."""
         self._forking.close()
         self._forking = None
         self._refuse_waiting(problem)
 
     def _refuse_waiting(self, message):
+        self._refusal = message
         waiting, self._waiting = self._waiting, []
         for activity in waiting:
             self._activities.pop(activity.id, None)
-            activity.needs_process = False  # its end does not try again at once
+            activity.needs_process = False  # so that its end does not try again at once
             activity.refuse("busy", message)
 
 
-def _answer(activity, frame, _payload):
+def _on_tool_result(activity, frame, _payload):
     if isinstance(activity, ScriptActivity):
         first = {name: frame[name] for name in ("type", "execution_id", "id")}
         activity.pass_answer(encode({**first, **frame}))
 
 
-def _tool_time(activity, frame, _payload):
+def _on_tool_time(activity, frame, _payload):
     if isinstance(activity, ScriptActivity):
         activity.report_tool_time(frame)
 
 
-def _interrupt(activity, _frame, _payload):
+def _on_interrupt(activity, _frame, _payload):
     if isinstance(activity, SessionActivity):
         activity.interrupt()
 
 
-def _resize(activity, frame, _payload):
+def _on_resize(activity, frame, _payload):
     if isinstance(activity, ProgramActivity):
         activity.resize(frame["rows"], frame["columns"])
 
 
-def _signal(activity, frame, _payload):
+def _on_signal(activity, frame, _payload):
     if isinstance(activity, ProgramActivity):
         activity.signal(frame["signal"])
 
 
-# The method of an activity for each type of frame that names it.
-_ACTS = {
+# The handlers of frames to an activity, by type.
+_FRAME_HANDLERS = {
     "cancel": lambda activity, _frame, _payload: activity.cancel(),
     "credit": lambda activity, frame, _payload: activity.take_credit(frame["stream"], frame["bytes"]),
     "input": lambda activity, _frame, payload: activity.put_input(payload),
     "input_end": lambda activity, _frame, _payload: activity.end_input(),
-    "tool_result": _answer,
-    "tool_time": _tool_time,
-    "interrupt": _interrupt,
-    "resize": _resize,
-    "signal": _signal,
+    "tool_result": _on_tool_result,
+    "tool_time": _on_tool_time,
+    "interrupt": _on_interrupt,
+    "resize": _on_resize,
+    "signal": _on_signal,
 }
 
 
@@ -393,7 +394,7 @@ def serve(config, channel, zygote_pid, control_fd):
         outbox, opener = seal.SealedGatheringOutbox(channel_out, key), seal.Opener(key)
     zygote = Zygote(zygote_pid, control_fd)
     loaded = zygote.read_report()
-    kind = Workspace
+    workspace_class = Workspace
     if loaded.pop("is_serial"):
-        from .serial_workspace import SerialWorkspace as kind
-    kind(config, channel_in, outbox, zygote, opener).serve(loaded)
+        from .serial_workspace import SerialWorkspace as workspace_class
+    workspace_class(config, channel_in, outbox, zygote, opener).serve(loaded)

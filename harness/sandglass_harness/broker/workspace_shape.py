@@ -6,7 +6,7 @@ from ..caps import MAX_REQUEST_LINE_BYTES
 from . import request_shape
 from .request_shape import is_count, is_flag, is_id, is_mode, is_positive, is_table, is_text, is_texts, is_time
 
-MAX_CODE = 4096  # characters before the place that is to be completed
+MAX_CODE = 4096  # characters of the code to complete
 PROGRAM_LIMITS = ("memory_bytes", "pids", "cpu_sec", "file_bytes", "open_files")
 
 
@@ -76,9 +76,9 @@ def _are_texts_or_absent(value):
     return value is None or is_texts(value)
 
 
-# The fields that the body of a request may hold instead. The broker passes it on without reading it.
+# The fields that the body of a request may hold instead. The broker forwards the body without parsing it.
 _IN_BODY = ("script", "inputs", "tool_sources", "stdin_base64", "preamble", "postamble")
-# The session of a cell; both are absent in a script.
+# The fields of a cell; both are absent in a script.
 _CELL = (("session", _is_id_or_absent), ("cell", _is_cell_or_absent))
 _ID, _WINDOW = ("execution_id", is_id), ("window", is_positive)
 FIELDS = {

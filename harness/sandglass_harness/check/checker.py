@@ -1,4 +1,4 @@
-"""Checks a script before it runs: finds code that is sure to fail, and code that a policy refuses. Executes none of it."""
+"""Checks a script without executing it: finds code that is certain to fail, and code that a policy refuses."""
 
 import gc
 
@@ -21,18 +21,18 @@ def check(source, *, mode, policy, names, allow_modules, tools, files=False, pre
     """Returns the violations of a script, by line then column.
 
     `mode` is "plan" or "interactive", `policy` "standard", "strict", or "off", which finds nothing. `names` are inputs and
-    functions of the tools directory, `allow_modules` modules that exist and that strict admits in addition to its own, `tools` the
-    host tools as on the wire. With `files`, strict admits `open` and the modules for files. `preamble` and `postamble` are
-    wrapper code of the caller: it is not checked, but names that the preamble binds are known, and the script need not emit a
-    result if the wrapper code does. Never raises. A script that cannot be checked has the one violation `checker_failed`; for
-    wrapper code that is not Python it is `preamble_error`.
+    functions of the tools directory. `allow_modules` are modules that exist and that strict admits in addition to its own. `tools`
+    are the host tools in the wire format. With `files`, strict admits `open` and the modules for files. `preamble` and `postamble`
+    are wrapper code of the caller. It is not checked, but the names that the preamble binds are known, and the script need not
+    emit a result if the wrapper code does. Never raises. A script that cannot be checked has the single violation
+    `checker_failed`; wrapper code that is not Python has the single violation `preamble_error`.
     """
     if policy == "off":
         return []
     check_modules.warm_up()
     check_modules.forget()
     collects = gc.isenabled()
-    gc.disable()  # almost no object is freed before the end, and collections would take half of the time
+    gc.disable()  # collections would take half of the time, and free almost no object
     try:
         wrapper = WrapperCode(preamble, postamble)
         if wrapper.violations:

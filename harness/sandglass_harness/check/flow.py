@@ -1,4 +1,4 @@
-"""Finds scripts in mode plan that emit no result. Reports only what is certain: it does not know which conditions exclude each
+"""Finds scripts in mode plan that emit no result. Reports only certain cases: it does not know which conditions exclude each
 other, or how often a loop runs."""
 
 import ast
@@ -8,7 +8,7 @@ _EXITS = frozenset({"exit", "quit", "_exit", "abort", "SystemExit", "fail"})
 
 
 def check_flow(walk, known, report):
-    """Checks a script. The caller makes sure that no code can call emit_result without naming it."""
+    """Checks a script. The caller ensures that no code can call emit_result without mentioning its name."""
     if "emit_result" in walk.module.bindings:
         return
     if any(_calls_unknown(call.func, scope, walk, known) for call, scope, _ in walk.calls):
@@ -50,7 +50,7 @@ def _owner(scope):
 
 
 def _find_running(walk):
-    """Returns the code that may run: the module's own (None), and functions that running code mentions."""
+    """Returns the scopes that may run: the module (None), and functions that running code mentions."""
     inner = {}
     for scope in walk.scopes:
         if scope.kind in ("function", "lambda"):
@@ -79,7 +79,7 @@ def _find_running(walk):
 
 
 def _runs_unnamed(scope):
-    """True for code that can run without being named: operators and protocols call methods."""
+    """True for code that can run without being mentioned, such as methods that operators and protocols call."""
     return scope.kind == "lambda" or bool(scope.node.decorator_list) or scope.parent.kind in ("class", "types")
 
 
@@ -94,7 +94,7 @@ def _check_branches(walk, places, report):
     if any(ways_out.in_statements([each]) for each in body[number + 1 :]):
         return
     if any(ways_out.in_statements([each]) or _asserts(each) for each in body[:number]):
-        return  # code that exits early may exclude the branch without a result
+        return  # an earlier exit may exclude the branch without a result
     if any(each.__class__ in (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef) for each in _with_ancestors(places)):
         return
     emitting = set()
@@ -157,7 +157,7 @@ def _asserts(statement):
 
 
 class _WaysOut:
-    """Finds statements that may end the script: raise, exit, or a call of an own function that may do so."""
+    """Finds statements that may end the script: raise, exit, or a call of a function of the script that may do so."""
 
     def __init__(self, walk):
         self._leaving = set(_EXITS)
@@ -175,13 +175,13 @@ class _WaysOut:
                 leaving += callers.get(name, [])
 
     def in_statements(self, statements):
-        """True if one may end the script, even if that is not certain."""
+        """True if one of the statements may end the script."""
         raises, names = _find_raises_and_names(statements)
         return raises or bool(names & self._leaving)
 
 
 def _find_raises_and_names(statements):
-    """Returns (True if something is raised, the names that are mentioned). Leaves nested functions out."""
+    """Returns (True if the statements raise, the names that they mention). Skips nested functions."""
     raises, names = False, set()
     rest = [each for each in statements if each.__class__ not in _DEFINITIONS]
     while rest:

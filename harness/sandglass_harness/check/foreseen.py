@@ -1,8 +1,8 @@
-"""Errors that a script is prepared for: those that it handles, and those that it excludes by asking first (`hasattr`)."""
+"""Errors that a script foresees: those that it handles, and those that it prevents by a test (`hasattr`)."""
 
 import ast
 
-# Errors that a place in the code is prepared for.
+# The foreseen errors of a place in the code, as bits.
 IMPORT_ERROR, NAME_ERROR, ATTRIBUTE_ERROR, TYPE_ERROR, KEY_ERROR, TOOL_ERROR = 1, 2, 4, 8, 16, 32
 _FORESEEN = {
     "ImportError": IMPORT_ERROR,
@@ -14,7 +14,7 @@ _FORESEEN = {
     "KeyError": KEY_ERROR,
     "LookupError": KEY_ERROR,
     "IndexError": KEY_ERROR,
-    # A handler of everything is a fallback for a missing module, but not for a misspelling.
+    # A handler for all exceptions is a fallback for a missing module, but not for a misspelled name.
     "Exception": IMPORT_ERROR,
     "BaseException": IMPORT_ERROR,
 }
@@ -31,7 +31,7 @@ def foreseen_by(types):
 
 
 def is_environment_question(node):
-    """True for a name of _ENVIRONMENT_QUESTIONS, os.name and platform.system(): the script asks where it runs."""
+    """True for a name of _ENVIRONMENT_QUESTIONS, os.name and platform.system(), by which a script tests its environment."""
     if node.__class__ is ast.Attribute and node.attr in ("name", "system"):
         return _name_of(node.value) in ("os", "platform")
     return _name_of(node) in _ENVIRONMENT_QUESTIONS

@@ -1,4 +1,4 @@
-"""Finds tools that are not called, and calls that are not awaited, where their value is used."""
+"""Finds uses of a tool as a value without a call, and of a call without an await."""
 
 import ast
 
@@ -12,7 +12,7 @@ _AWAITABLE = frozenset({"gather", "sleep", "wait", "wait_for", "to_thread"})
 
 
 def check_forgotten(walk, known, report, dynamic):
-    """Checks all names and calls. `dynamic`: the script may use a variable in a way that its text does not show."""
+    """Checks all names and calls. `dynamic` is True if the script may use variables dynamically."""
     uses = Uses(walk)
     for node, scope, foreseen in walk.names:
         if foreseen & (NAME_ERROR | TYPE_ERROR) or scope.unevaluated:
@@ -79,7 +79,7 @@ def _check_awaited(node, scope, walk, known, uses, report, dynamic):
 
 
 def _awaitable(node, scope, walk, known):
-    """Returns the name of a call for a message if it certainly gives an awaitable; else None."""
+    """Returns the name of a call for a message if it certainly returns an awaitable, otherwise None."""
     func = node.func
     signature = known.find_signature(func, scope)
     if signature is not None:

@@ -27,7 +27,7 @@ _public = {}
 
 
 def warm_up():
-    """Imports the modules whose names are checked, from the standard library only. Idempotent."""
+    """Imports the modules whose attributes are checked, only from the standard library. Idempotent."""
     if _public:
         return
     before = list(sys.path)
@@ -58,7 +58,7 @@ class _ModuleNames:
 
 
 def get_admitted(allow_modules, files):
-    """Returns the modules that strict admits, `allow_modules` among them."""
+    """Returns the modules that strict admits, including `allow_modules`."""
     return {*ADMITTED, *allow_modules, *(_FOR_FILES if files else ())}
 
 
@@ -68,7 +68,7 @@ def get_public_names(module):
 
 
 def has(module, attribute):
-    """False if a well-known module certainly lacks the name, and has no such submodule."""
+    """False if a well-known module certainly has neither an attribute nor a submodule of this name."""
     known = _public.get(module)
     if known is None or attribute in known.all or attribute.startswith("_"):
         return True
@@ -82,7 +82,7 @@ _existing = {}
 
 
 def forget():
-    """Clears what was found in directories that can change: a package may be installed between two checks."""
+    """Clears the cached lookups of modules, because a package may be installed between two checks."""
     _existing.clear()
     sys.path_importer_cache.clear()
 
@@ -114,7 +114,7 @@ def find_star_names(walk):
 
 
 def check_imports(walk, known, given, report):
-    """Reports missing modules, and names that a well-known module lacks. `given` modules always exist."""
+    """Reports missing modules, and missing attributes of well-known modules. `given` modules are assumed to exist."""
     reported, given = set(), {each.partition(".")[0] for each in given}
     for statement, alias, _, foreseen in sorted(walk.imports, key=lambda found: found[1].lineno):
         module = _imported_module(statement, alias)
@@ -163,13 +163,13 @@ def _find_alternative(module):
 
 
 def find_module(node, scope, walk):
-    """Returns the module that an expression stands for; None if that is not certain."""
+    """Returns the module that an expression refers to; None if that is not certain."""
     modules, certain = find_modules(node, scope, walk)
     return next(iter(modules)) if certain and len(modules) == 1 else None
 
 
 def find_modules(node, scope, walk, depth=0):
-    """Returns (modules that an expression may stand for, True if it certainly is one of them)."""
+    """Returns (modules that an expression may refer to, True if it certainly refers to one of them)."""
     if node.__class__ is ast.Name:
         return _find_modules_of_name(node.id, scope, walk, depth)
     if node.__class__ is ast.Attribute and node.attr in _SUBMODULES:

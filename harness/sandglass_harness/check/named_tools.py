@@ -1,4 +1,4 @@
-"""Finds the tools that a script names, for the person who decides whether it may run."""
+"""Finds the tools that a script mentions, for the person who decides whether it may run."""
 
 import ast
 import re
@@ -15,18 +15,18 @@ _WORDS = re.compile(r"[A-Za-z_]\w*")
 
 
 def find_named_tools(source, names, *, allow_modules=(), files=False):
-    """Returns the tools among `names` that the text of a script names, in the order of `names`.
+    """Returns the tools among `names` that a script mentions, in the order of `names`.
 
-    Returns all of them for a script that the policy `strict` refuses, because it may find names at run time, and for a text
+    Returns all `names` for a script that the policy `strict` refuses, because it may look up names at run time, and for a text
     that is not Python.
     """
     check_modules.warm_up()
     lines = split_lines(source)
     tree, _ = parse(source, lines)
     try:
-        if tree is None or _may_find_others(tree, lines, allow_modules, files):
+        if tree is None or _may_look_up_names(tree, lines, allow_modules, files):
             return list(names)
-    except RecursionError:  # nested too deep to tell
+    except RecursionError:  # nested too deep to analyse
         return list(names)
     found = set()
     for node in ast.walk(tree):
@@ -34,7 +34,7 @@ def find_named_tools(source, names, *, allow_modules=(), files=False):
     return [name for name in names if name in found]
 
 
-def _may_find_others(tree, lines, allow_modules, files):
+def _may_look_up_names(tree, lines, allow_modules, files):
     walk = Walk(tree)
     walk.stars = check_modules.find_star_names(walk)
     if is_dynamic(walk) or walk.stars:

@@ -1,4 +1,4 @@
-"""Finds names that nothing binds, and the names that were probably meant."""
+"""Finds unbound names, and the names that were probably meant."""
 
 import ast
 import builtins
@@ -12,7 +12,7 @@ from .tools import format_call
 
 # Globals of a script that the runtime adds, in addition to builtins, helpers and tools.
 MODULE_NAMES = frozenset({"__name__", "__builtins__", "__doc__", "__package__", "__loader__", "__spec__"})
-_OF_SITE = {"copyright", "credits", "help", "license", "_"}  # only where Python starts with `site`
+_OF_SITE = {"copyright", "credits", "help", "license", "_"}  # only if Python starts with `site`
 BUILTINS = (frozenset(dir(builtins)) - _OF_SITE) | {"exit", "quit"}
 _IMPLICIT = MODULE_NAMES | {"__class__", "__qualname__", "__module__", "__annotations__", "__classdict__"}
 
@@ -60,7 +60,7 @@ _USUAL_ALIASES = {"np": "numpy", "pd": "pandas", "plt": "matplotlib.pyplot", "dt
 
 
 def check_names(walk, known, report):
-    """Checks all names. `known` has the names that the script does not bind itself."""
+    """Checks all names. `known` has the predefined names."""
     reported = set()
     for node, scope, foreseen in sorted(walk.names, key=lambda use: (use[0].lineno, use[0].col_offset)):
         name = node.id
@@ -69,12 +69,12 @@ def check_names(walk, known, report):
         if name in BUILTINS or name in known.names or name in _IMPLICIT or walk.resolve(name, scope) is not None:
             continue
         reported.add(name)
-        hint = _hint(node, scope, walk, known) if len(reported) <= MAX_VIOLATIONS else ""  # only for violations that are shown
+        hint = _hint(node, scope, walk, known) if len(reported) <= MAX_VIOLATIONS else ""  # only for violations that are reported
         report.add("unknown_name", node, f"{shorten(name)!r} is not defined", hint)
 
 
 def is_dynamic(walk):
-    """True if the script may bind names in a way that its text does not show."""
+    """True if the script may bind names dynamically, for example by globals() or exec()."""
     if walk.stars is ANYTHING:
         return True
     for node, scope, _ in walk.names:
@@ -94,7 +94,7 @@ def is_dynamic(walk):
 
 
 def _has_own_names(node):
-    """True for exec(code, names), which fills its own dictionary, and eval("a + b"), which binds nothing."""
+    """True for exec(code, names), which binds names only in its own dictionary, and eval("a + b"), which binds none."""
     call = node.parent
     if call.__class__ is not ast.Call or call.func is not node or not call.args:
         return False
@@ -136,7 +136,7 @@ def _hint(node, scope, walk, known):
 
 
 def _is_for_module(name, attribute):
-    """True if an attribute is one of the module, as in `datetime.datetime`; `datetime.now` is one of the class in it."""
+    """True if an attribute belongs to the module, as in `datetime.datetime`; `datetime.now` belongs to the class in it."""
     return name in sys.stdlib_module_names and attribute in ("datetime", "date", "timedelta", "timezone", "time")
 
 

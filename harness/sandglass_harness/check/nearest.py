@@ -20,7 +20,7 @@ def find_nearest(word, candidates):
 
 
 def count_edits(a, b, limit):
-    """Counts the letters to add, drop, change or swap with their neighbour, up to `limit`."""
+    """Returns the edit distance with transpositions of adjacent letters, up to `limit`."""
     before, last = [], list(range(len(b) + 1))
     for i, x in enumerate(a, 1):
         row = [i]

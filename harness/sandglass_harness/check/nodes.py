@@ -1,4 +1,4 @@
-"""The handlers of a walk, one for each kind of node: they bind names, and push the parts of the node with their scope."""
+"""The handlers of a walk, one for each type of node. They bind names, and push the children of the node with their scope."""
 
 import ast
 import sys
@@ -230,13 +230,13 @@ def _visit_yield(walk, node, scope, foreseen):
 
 def _visit_joined(walk, node, scope, foreseen):
     if not _HAS_POSITIONS_IN_FSTRINGS and node.end_lineno != node.lineno:
-        for part in ast.walk(node):  # before 3.12, places inside are not reliable
+        for part in ast.walk(node):  # before 3.12, positions inside are not reliable
             if part is not node and hasattr(part, "lineno"):
                 part.lineno, part.col_offset = node.lineno, node.col_offset
     walk.push_children(node, scope, foreseen)
 
 
-# For nodes of other kinds, the walk pushes the children in the same scope.
+# For nodes of other types, the walk pushes the children in the same scope.
 HANDLERS = {
     ast.Name: _visit_name,
     ast.Attribute: _visit_attribute,

@@ -1,4 +1,4 @@
-"""Makes violations: with positions in the text, sorted, and limited in number and length."""
+"""Creates violations with positions in the script, sorted, and limited in number and length."""
 
 MAX_VIOLATIONS = 50
 MAX_TEXT = 300
@@ -6,7 +6,7 @@ MAX_NAME = 60
 
 
 class Report:
-    """Collects violations. Each place of a script has at most one, the first that was found there."""
+    """Collects violations. It keeps only the first violation at each position of a script."""
 
     def __init__(self, lines):
         self._lines = lines
@@ -51,7 +51,7 @@ def shorten(text):
 
 
 def join_names(names, limit=8):
-    """Returns `a, b, c` for any number of names."""
+    """Returns at most `limit` names as `a, b, c, …`."""
     names = [shorten(each) for each in names]
     return ", ".join(names[:limit]) + (", …" if len(names) > limit else "")
 
@@ -61,7 +61,7 @@ def _violation(code, line, column, message, hint):
 
 
 def _characters(lines, line, offset):
-    """Converts an offset of the parser, which counts bytes of UTF-8."""
+    """Converts an offset of the parser, in bytes of UTF-8, to characters."""
     text = lines[line - 1] if line <= len(lines) else ""
     if not text.isascii():
         return len(text.encode("utf-8", "replace")[: max(0, offset)].decode("utf-8", "ignore"))

@@ -1,4 +1,4 @@
-"""Finds results of tools that are used against their schema."""
+"""Finds uses of tool results that contradict their schema."""
 
 import ast
 
@@ -30,7 +30,7 @@ _METHODS = {
 
 
 def check_results(walk, known, types, report):
-    """Checks all uses of results."""
+    """Checks all uses of tool results."""
     _Results(walk, known, types, report).check()
 
 
@@ -40,7 +40,7 @@ class _Results:
         self._known = known
         self._types = types
         self._report = report
-        # A script that asks for the type of a variable is prepared for several.
+        # A script that tests the type of a variable handles several types.
         self._asked = {
             call.args[0].id
             for call, _, _ in walk.calls
@@ -210,7 +210,7 @@ class _Results:
 
 
 def _is_relevant(node, parent):
-    """True if a node can have a wrong type in `parent`. A quick test that excludes most nodes."""
+    """True if the type of a node matters in `parent`. A quick test that excludes most nodes."""
     kind = parent.__class__
     if kind is ast.Call:
         return parent.func is node or (parent.func.__class__ is ast.Name and parent.func.id in _CALLS)
@@ -218,7 +218,7 @@ def _is_relevant(node, parent):
 
 
 def _accepts(op, a, b):
-    """True if an operator takes two JSON types."""
+    """True if an operator accepts operands of two JSON types."""
     if a in _NUMERIC and b in _NUMERIC:
         return True
     if op is ast.Add:
@@ -227,7 +227,7 @@ def _accepts(op, a, b):
         return {a, b} <= {"string", "array", "integer", "number", "boolean"} and bool({a, b} & _NUMERIC)
     if op is ast.Mod:
         return a == "string"
-    # Records are dicts, which `|` joins.
+    # Records are dicts, which `|` merges.
     return op is ast.BitOr and a == b == "object"
 
 

@@ -1,4 +1,4 @@
-"""Finds literals of a script that a JSON Schema excludes. Reports only what is certain."""
+"""Finds literals of a script that a JSON Schema excludes. Reports only certain mismatches."""
 
 import ast
 
@@ -30,8 +30,8 @@ _OF_BUILTIN = {
 
 
 class Literal:
-    """An expression whose JSON type is certain. `value` is UNKNOWN if the text does not show it; `items` are the Literals
-    (or None) of a list, `fields` those of a dict with constant keys."""
+    """An expression whose JSON type is certain. `value` is UNKNOWN if it is not constant. `items` are the Literals (or None) of a
+    list, `fields` those of a dict with constant keys."""
 
     __slots__ = ("fields", "items", "node", "type", "value")
 
@@ -44,7 +44,7 @@ class Literal:
 
 
 def read_literal(node, is_builtin, depth=0):
-    """Returns the Literal of an expression, or None. `is_builtin(node)` is True if a Name means the builtin."""
+    """Returns the Literal of an expression, or None. `is_builtin(node)` is True if a Name refers to the builtin."""
     kind = node.__class__
     if kind is ast.Constant:
         return _constant(node, node.value)
@@ -66,7 +66,7 @@ def read_literal(node, is_builtin, depth=0):
         return Literal(node, "object")
     if kind is ast.BinOp and node.op.__class__ in (ast.Add, ast.Mod):
         left = read_literal(node.left, is_builtin, depth + 1)
-        # text + anything else fails by itself; text % anything is text
+        # str + any other type raises TypeError; str % anything is a str
         return Literal(node, "string") if left is not None and left.type == "string" else None
     if kind is ast.Call and node.func.__class__ is ast.Name and is_builtin(node.func):
         type_ = _OF_BUILTIN.get(node.func.id)
@@ -107,7 +107,7 @@ def _dict(node, is_builtin, depth):
 
 
 def find_admitted_types(schema):
-    """Returns the JSON types that a schema admits, or None if it names none."""
+    """Returns the JSON types that a schema admits, or None if it does not restrict them."""
     if not isinstance(schema, dict):
         return None
     if "const" in schema:
@@ -145,7 +145,7 @@ def _types_of_branches(schema):
 
 
 def describe_types(schema):
-    """Returns the types that a schema admits, as Python names them: `int`, `str or None`."""
+    """Returns the types that a schema admits, by their Python names: `int`, `str or None`."""
     found = find_admitted_types(schema) or ()
     if "number" in found:
         found = set(found) - {"integer"}
@@ -153,7 +153,8 @@ def describe_types(schema):
 
 
 class Exclusion:
-    """The reason why a schema excludes a literal: its place, `expected` in words, and `write`, a value that fits, if known."""
+    """The reason why a schema excludes a literal: the literal, a description of the `expected` values, and `write`, the source of a
+    valid value, if known."""
 
     def __init__(self, given, expected, write=None):
         self.literal = given
@@ -182,7 +183,7 @@ def _by_values(schema, given, _depth):
         types = _types_of_values(admitted)
         fits = given.type in types or (given.type in ("integer", "number") and types & {"integer", "number"})
         return None if fits else Exclusion(given, _one_of(admitted))
-    # `==` takes True for 1.
+    # Because True == 1.
     if any(each == given.value and (each.__class__ is bool) is (given.value.__class__ is bool) for each in admitted):
         return None
     texts = [each for each in admitted if isinstance(each, str)]
@@ -208,7 +209,7 @@ def _fits(given, admitted):
     if given.type == "integer":
         return bool(admitted & {"integer", "number"})
     if given.type == "number" and "integer" in admitted:
-        # 3.0 is an integer for JSON Schema.
+        # For JSON Schema, 3.0 is an integer.
         return given.value is UNKNOWN or given.value == given.value // 1
     return given.type in admitted
 

@@ -1,4 +1,4 @@
-"""The scopes of a script, and the places that bind names in them."""
+"""The scopes of a script, and the bindings of names in them."""
 
 import ast
 
@@ -27,14 +27,14 @@ class Scope:
         self.unevaluated = kind == "unevaluated" or (parent is not None and parent.unevaluated)
 
     def function(self):
-        """Returns the function, lambda, class or module that this code is part of."""
+        """Returns the enclosing function, lambda, class or module."""
         scope = self
         while scope.kind in ("comprehension", "unevaluated", "types"):
             scope = scope.parent
         return scope
 
     def is_async(self):
-        """True if it runs in a coroutine."""
+        """True if its code runs in a coroutine."""
         scope = self.function()
         while scope.kind == "class":
             scope = scope.parent.function()

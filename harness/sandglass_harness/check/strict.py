@@ -1,4 +1,4 @@
-"""The policy `strict`. It is quality control and feedback; the sandbox is the wall."""
+"""The policy `strict`. It is quality control and feedback; the security boundary is the sandbox."""
 
 import _string
 import ast
@@ -15,7 +15,7 @@ _INTERNALS = re.compile(
     r"_|(gi|cr|ag)_(frame|code|yieldfrom|await|origin|running|suspended)$|f_(back|builtins|code|globals|locals|trace\w*|lasti|lineno)$"
     r"|tb_(frame|lasti|lineno|next)$|co_\w+$|func_(globals|code|closure|defaults|dict)$|mro$"
 )
-# Methods that Python calls by itself, and that give no access to its internals.
+# Methods that Python calls implicitly, and that give no access to its internals.
 _PROTOCOL = frozenset(
     f"__{each}__"
     for each in (
@@ -31,7 +31,7 @@ _PROTOCOL = frozenset(
 _BUILTIN_PATTERNS = frozenset(
     "bool bytearray bytes dict float frozenset int list set str tuple".split()
 )
-# Public, but they evaluate text, or reach attributes by text.
+# Public names that evaluate text, or access attributes by name.
 _REFUSED = {
     "typing": frozenset({"get_type_hints", "ForwardRef", "evaluate_forward_ref"}),
     "string": frozenset({"Formatter"}),
@@ -69,7 +69,7 @@ _ALTERNATIVES_TO_ATTRIBUTES = {
 
 
 def check_strict(walk, known, allow_modules, files, report):
-    """Finds code that only strict refuses. With `files`, the script has files to work with."""
+    """Finds code that only the policy strict refuses. With `files`, the script may use files."""
     _Strict(walk, known, allow_modules, files, report).check()
 
 
@@ -150,7 +150,7 @@ class _Strict:
         self._report.add("forbidden_import", statement, f"{shorten(module)} may not be imported in a strict script", hint)
 
     def _check_public(self, node, module, attribute):
-        """Refuses a name of an admitted module that is not public."""
+        """Reports a name of an admitted module that is not public."""
         known = check_modules.get_public_names(module)
         if module in self._given or known is None or attribute in ("abc",) and module == "collections":
             if attribute.startswith("_"):
@@ -196,7 +196,7 @@ class _Strict:
         message = f"the attribute {shorten(attribute)} is not allowed in a strict script"
         self._report.add("forbidden_attribute", node, message, hint)
 
-    # ── text that reaches attributes ────────────────────────────────────────────────────────────────────────────
+    # ── attribute access by text ────────────────────────────────────────────────────────────────────────────────
 
     def _check_template(self, node, scope):
         call = node.parent
@@ -312,7 +312,7 @@ def _is_inherited_call(node):
 
 
 def _find_fields(text, depth=0):
-    """Returns the fields of a format template as written, and those in the format of a field."""
+    """Yields the fields of a format template, including those nested in format specifications."""
     if depth > 2:
         return
     try:

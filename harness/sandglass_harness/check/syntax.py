@@ -13,7 +13,7 @@ _EXCERPT = 80
 
 
 def parse(source, lines):
-    """Returns (tree, violations): a tree if the script compiles, else violations. Compiles as the runtime does."""
+    """Compiles a script like the runtime. Returns (tree, []) if it compiles, otherwise (None, violations)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -27,17 +27,17 @@ def parse(source, lines):
 
 
 def is_script(text):
-    """True if a text is Python that does something. Names and values alone, as in `Total: 5`, are an answer in words."""
+    """True if a text is Python code with an effect. Names and values alone, as in `Total: 5`, are an answer in prose."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             tree = ast.parse(text, FILENAME)
         except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
             return False
-    return any(_acts(statement) for statement in tree.body)
+    return any(_has_effect(statement) for statement in tree.body)
 
 
-def _acts(statement):
+def _has_effect(statement):
     if isinstance(statement, ast.Expr) or isinstance(statement, ast.AnnAssign) and statement.value is None:
         return any(isinstance(node, _ACTIONS) for node in ast.walk(statement))
     return True
@@ -49,9 +49,9 @@ _ACTIONS = (ast.Call, ast.Await, ast.NamedExpr, ast.Yield, ast.YieldFrom)
 def _compile(source):
     tree = ast.parse(source, FILENAME)
     try:
-        compile(tree, FILENAME, "exec", dont_inherit=True)  # a third faster than from the text
+        compile(tree, FILENAME, "exec", dont_inherit=True)  # a third faster than compiling the text
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        # From the text, as the runtime does, for the same places and limits.
+        # From the text, like the runtime, for the same positions and limits.
         compile(source, FILENAME, "exec", dont_inherit=True)
     return tree
 
@@ -74,7 +74,7 @@ def _unreadable(error, source):
 
 
 def split_lines(source):
-    """Splits lines as the parser counts them: a form feed or U+2028 does not end a line."""
+    """Splits a script into the lines of the parser, for which a form feed or U+2028 does not end a line."""
     return source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
@@ -103,7 +103,7 @@ def _hint(message, text, column, lines, line):
 
 
 def _by_text(message, text, column):
-    """Finds syntax of other languages, and of chats, in the line."""
+    """Finds syntax of other languages and of Markdown in the line."""
     stripped = text.strip()
     if stripped.startswith("```"):
         return "Remove the lines with ```: the script is the Python code alone."

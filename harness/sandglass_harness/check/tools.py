@@ -28,14 +28,14 @@ HELPERS = {
 
 
 class Known:
-    """The names that exist before the script's own, and their signatures."""
+    """The predefined names of a script, and their signatures."""
 
     def __init__(self, walk, *, names, tools, allows, builtins):
         self._walk = walk
-        # The value of an input is unknown; it hides a tool of the same name. Tool files hold the helpers as well.
+        # The value of an input is unknown; it hides a tool of the same name. Names of tool files include the helpers.
         self.opaque = frozenset(names) - HELPERS.keys()
-        # Host tools and Python tools. Python tools may have parameters by position or keyword only (`kind`), take any
-        # number by position (`rest`), and give nothing to await (`awaits`).
+        # Host tools and Python tools. Python tools may have parameters by position or keyword only (`kind`), accept
+        # any number by position (`rest`), and be synchronous (`awaits`).
         self.tools = {tool["name"]: tool for tool in tools if tool["name"] not in self.opaque}
         self.helpers = {name: each for name, each in HELPERS.items() if name not in self.tools}
         if self.tools and "describe_tool" not in self.opaque:
@@ -49,7 +49,7 @@ class Known:
         return self.tools.get(name) or self.helpers.get(name)
 
     def may_import(self, module):
-        """True if a hint may suggest to import the module."""
+        """True if a hint may suggest importing the module."""
         return self._allows(module)
 
     def list_some(self):
@@ -57,19 +57,19 @@ class Known:
         return join_names(self.tools or self.helpers, 6)
 
     def is_builtin(self, node, scope):
-        """True if a Name means the builtin of that name."""
+        """True if a Name refers to the builtin of that name."""
         name = node.id
         return name in self._builtins and name not in self.names and self._walk.resolve(name, scope) is None
 
     def signature_of_name(self, node, scope):
-        """Returns the signature of the tool or helper that a Name means by itself; else None."""
+        """Returns the signature of the tool or helper that a Name refers to directly, otherwise None."""
         if node.__class__ is not ast.Name:
             return None
         found = self.signature(node.id)
         return found if found is not None and self._walk.resolve(node.id, scope) is None else None
 
     def is_awaited(self, signature):
-        """True if a call in async code gives an awaitable: each host tool does, and Python tools that say so."""
+        """True if a call in async code returns an awaitable: for every host tool, and for async Python tools."""
         return signature["name"] in self.tools and signature.get("awaits", True)
 
     def find_signature(self, node, scope):
@@ -106,7 +106,7 @@ def format_call(signature, limit=6):
 
 
 def format_required(signature):
-    """Returns `search(query=...)`: the least that a call needs."""
+    """Returns `search(query=...)`, with only the required arguments, for a hint."""
     required = [param for param in signature["params"] if param["required"]]
     given = ", ".join("..." if param.get("kind") == "positional" else f"{param['name']}=..." for param in required)
     return cut(f"{signature['name']}({given})", 160)
@@ -143,8 +143,8 @@ class _Call:
         self._name = signature["name"]
         self._params = {param["name"]: param for param in signature["params"]}
 
-    def check(self, expects_refusal):
-        """Checks each argument: its parameter, then its value, unless the script is prepared for a refusal."""
+    def check(self, handles_tool_error):
+        """Checks the parameter of each argument, and its value unless the script handles ToolError."""
         positional = self._node.args
         spread = any(each.__class__ is ast.Starred for each in positional)
         keywords = [each for each in self._node.keywords if each.arg is not None]
@@ -170,8 +170,8 @@ class _Call:
         if not spread and len(keywords) == len(self._node.keywords):
             missing = [p for p in self._params if self._params[p]["required"] and p not in {*given, *replaced}]
             if not (self._name == "emit_intermediate" and missing == ["data"] and _is_text(given["label"])):
-                self._report_missing(missing)  # a label alone reports progress; a value alone is a mistake
-        for param, value in () if expects_refusal else given.items():
+                self._report_missing(missing)  # a label alone reports progress; a value alone is an error
+        for param, value in () if handles_tool_error else given.items():
             self._check_fit(self._params[param], value)
 
     def _report_too_many(self, plain, order):
@@ -195,7 +195,7 @@ class _Call:
         meant = find_nearest(argument.arg, free) or self._likely(argument, free, spread)
         takes = f"{self._name}() takes {join_names(self._params)}." if self._params else f"{self._name}() takes no arguments."
         hint = f"{takes} Leave {shorten(argument.arg)} out."
-        if argument.arg in self._params:  # known, but taken by position only
+        if argument.arg in self._params:  # positional-only
             hint = f"It is given by position: {format_call(self._signature)}."
             message = f"{self._name}() takes {shorten(argument.arg)} by position only"
             self._report.add("unknown_argument", argument, message, hint)
@@ -233,7 +233,7 @@ class _Call:
         known = self._known
         given = read_literal(value, lambda name: known.is_builtin(name, self._scope))
         if given is not None and given.type == "null" and not param["required"]:
-            return None  # None: left out
+            return None  # None omits the argument
         if given is not None and given.type == "null" and param["nullable"]:
             return None
         return find_exclusion(self._signature["schemas"].get(param["name"]), given)

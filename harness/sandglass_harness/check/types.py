@@ -20,7 +20,7 @@ class Typed:
         self.schema = schema
 
     def describe(self):
-        """Returns the types in words: `int`, `str or None`."""
+        """Returns the types as text: `int`, `str or None`."""
         kinds = self.types - {"integer"} if "number" in self.types else self.types
         return " or ".join(PYTHON[each] for each in PYTHON if each in kinds)
 
@@ -53,7 +53,7 @@ class Types:
         return None if found is None else Typed({found.type})
 
     def lacks_field(self, typed, key):
-        """True if objects of this type certainly have no such field."""
+        """True if objects of this type certainly lack the field."""
         schema = typed.schema
         if schema is None or typed.types != {"object"} or key in self._stored or self._stores_anything:
             return False
@@ -134,7 +134,8 @@ class Types:
     # ── changes to results by a script ────────────────────────────────────────────────────────────────────────
 
     def _find_changes(self):
-        """Finds the fields that the script assigns, and if it changes lists: results are plain dicts and lists."""
+        """Finds the fields of results that the script assigns, and whether it changes lists, because results are plain dicts and
+        lists."""
         self._stored = set()
         self._stores_anything = self._lists_change = False
         for node, scope in self._walk.subscripts:
@@ -156,7 +157,7 @@ class Types:
                 self._stores_anything = True
 
     def _may_be_result(self, node, scope):
-        """False if an assignment shows that the script made the value itself."""
+        """False if an assignment shows that the script created the value itself."""
         if node.__class__ is not ast.Name:
             return True
         binding = self._walk.only_binding(node.id, scope)

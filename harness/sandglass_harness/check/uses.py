@@ -1,8 +1,8 @@
-"""Finds how the value of an expression is used, where only some types can be used like that."""
+"""Finds uses of an expression that only some types support."""
 
 import ast
 
-# Uses of a value, as a message names them.
+# The uses of a value, as texts for messages.
 INDEX, LOOP, OPERATOR, COMPARE, FORMAT, UNPACK, ATTRIBUTE, HAND_OUT, COUNT, SHOW = (
     "indexed", "looped over", "calculated with", "compared", "formatted", "unpacked", "asked for a field",
     "handed out", "passed to a function that needs its value", "printed",
@@ -26,7 +26,7 @@ def is_future_attribute(attribute):
 
 
 def find_value_use(node, scope, known):
-    """Returns how the parent uses `node` as a value; None if it takes functions and awaitables as well."""
+    """Returns how the parent uses `node` as a value; None if it also accepts functions and awaitables."""
     parent = node.parent
     kind = parent.__class__
     if kind is ast.Subscript:
@@ -43,7 +43,7 @@ def find_value_use(node, scope, known):
     if kind is ast.Compare:
         return _comparison(node, parent)
     if kind is ast.FormattedValue:
-        formats = parent.format_spec is not None and parent.conversion == -1  # !r makes text of it first
+        formats = parent.format_spec is not None and parent.conversion == -1  # !r converts it to text first
         return (FORMAT if formats else SHOW) if parent.value is node else None
     if kind is ast.Starred:
         return UNPACK
@@ -76,7 +76,7 @@ def _argument(node, scope, known):
         return None
     signature = known.signature_of_name(parent.func, scope)
     if signature is not None:
-        takes_functions = "awaits" in signature  # a Python tool may take them; the host takes JSON only
+        takes_functions = "awaits" in signature  # a Python tool may accept them; the host accepts only JSON
         return HAND_OUT if signature["name"] != "describe_tool" and not takes_functions else None
     if inner is not node or parent.func.__class__ is not ast.Name or not known.is_builtin(parent.func, scope):
         return None
@@ -108,7 +108,7 @@ class Uses:
 
 
 def find_assigned_name(node):
-    """Returns the variable of `name = node`, if the statement assigns nothing else; else None."""
+    """Returns the variable of `name = node` if the statement has no other target, otherwise None."""
     parent = node.parent
     if parent.__class__ is ast.Assign and len(parent.targets) == 1 and parent.targets[0].__class__ is ast.Name:
         return parent.targets[0]

@@ -1,6 +1,7 @@
-"""One walk over the tree of a script. It finds the scopes and their bindings, and every name, attribute and call.
+"""One walk over the syntax tree of a script. It finds the scopes and their bindings, and every name, attribute and call.
 
-It has a stack of its own, so that no script is nested too deep for it. `nodes` has the handlers of each kind of node.
+It uses its own stack instead of recursion, so that no script is nested too deep for it. `nodes` has the handlers of each type of
+node.
 """
 
 import ast
@@ -10,7 +11,7 @@ from .nodes import HANDLERS
 from .scope import Binding, Scope
 
 _LAZY_ANNOTATIONS = sys.version_info >= (3, 14)
-# Fields without nodes to walk over.
+# Fields without child nodes.
 _PLAIN = frozenset(
     "ctx op ops kind type_comment attr id arg name asname module level conversion simple is_async rest kwd_attrs str".split()
 )
@@ -30,16 +31,16 @@ class Walk:
         self.subscripts = []  # (Subscript, scope)
         self.imports = []  # (statement, alias, scope, foreseen)
         self.bound = []  # (name, node, scope): every binding, global and nonlocal statement
-        self.others = []  # (node, scope) of kinds that only `strict` looks at
+        self.others = []  # (node, scope) of types that only `strict` checks
         self.stars = ()  # names that star imports bind; ANYTHING if they are unknown
-        self.asked = set()  # names of attributes that hasattr or getattr asks for
+        self.asked = set()  # names of attributes in calls of hasattr and getattr
         self.lazy = _LAZY_ANNOTATIONS or _has_future_annotations(tree)  # annotations are not evaluated
         self._stack = []
         self._run()
         self._move_declared()
 
     def resolve(self, name, scope):
-        """Returns the bindings that a name may mean, or None if nothing in the script binds it."""
+        """Returns the bindings that a name may refer to, or None if the script does not bind it."""
         inside_class = True
         while scope is not None:
             if name in scope.globals:
@@ -63,7 +64,7 @@ class Walk:
     # ── for the handlers of nodes ─────────────────────────────────────────────────────────────────────────
 
     def push(self, node, parent, scope, foreseen):
-        """Pushes a node with its scope and the errors that the code around it foresees."""
+        """Pushes a node with its scope and the errors that the surrounding code foresees."""
         if node is not None:
             node.parent = parent
             if node.__class__ is not ast.Constant:
@@ -75,7 +76,7 @@ class Walk:
             self.push(node, parent, scope, foreseen)
 
     def push_children(self, node, scope, foreseen, without=()):
-        """Pushes all parts of a node, except those of the fields in `without`."""
+        """Pushes all children of a node, except those of the fields in `without`."""
         stack = self._stack
         for field in _fields_of(node.__class__):
             value = getattr(node, field, None)
@@ -99,12 +100,12 @@ class Walk:
         return scope
 
     def bind(self, name, kind, node, scope, value=None):
-        """Records that a node binds a name in a scope: see Binding."""
+        """Records that a node binds a name in a scope. See Binding."""
         self.bound.append((name, node, scope))
         scope.bindings.setdefault(name, []).append(Binding(kind, node, scope, value))
 
     def bind_target(self, target, kind, value, parent, scope, foreseen):
-        """Binds a target of an assignment or a loop. A plain name keeps the value that it is bound to."""
+        """Binds a target of an assignment or a loop. The binding of a plain name records the value."""
         target.parent = parent
         if target.__class__ is ast.Name:
             self.bind(target.id, kind, target, scope, value)

@@ -21,10 +21,10 @@ class WrapperCode:
     def __init__(self, preamble, postamble):
         first, wrong = _parse("preamble", preamble)
         last, also_wrong = _parse("postamble", postamble)
-        self.violations = wrong or also_wrong  # at most one, and no others are reported with it: the script is not the cause
+        self.violations = wrong or also_wrong  # at most one, and then the only one, because the script is not the cause
         walk = Walk(first)
         walk.stars = check_modules.find_star_names(walk)
-        self.is_dynamic = is_dynamic(walk)  # the preamble may bind names that its text does not show
+        self.is_dynamic = is_dynamic(walk)  # True if the preamble may bind names dynamically
         self.names = _find_bound_names(walk)
         self.emits_result = _emits_result(first) or _emits_result(last)
 
@@ -37,7 +37,7 @@ def _find_bound_names(walk):
 
 
 def _emits_result(tree):
-    """True if a text calls emit_result, even in a function: the script may call that."""
+    """True if a text calls emit_result, even in a function, which the script may call."""
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
     return any(isinstance(call.func, ast.Name) and call.func.id == "emit_result" for call in calls)
 

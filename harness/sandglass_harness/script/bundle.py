@@ -1,6 +1,6 @@
-"""Makes MIME bundles of values: by the type where a library is known, else by the `_repr_*_` methods that notebooks call.
+"""Creates MIME bundles of values: by type for known libraries, otherwise by the `_repr_*_` methods that notebooks call.
 
-Imports none of the libraries: a value of one exists only if the script has loaded it.
+Imports none of the libraries, because a value of one exists only if the script has loaded it.
 """
 
 import binascii
@@ -32,11 +32,11 @@ _PICTURE_METHODS = ("_repr_png_", "_repr_svg_", "_repr_jpeg_", "_repr_mimebundle
 _MIME_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*", re.ASCII)
 _TEXT = re.compile(r"text/.*|application/(?:json|javascript|xml)|.*\+(?:json|xml)", re.ASCII)
 _JSON = re.compile(r"application/(?:.*\+)?json", re.ASCII)
-_CANARY = "_ipython_canary_method_should_not_exist_"  # an object that has it has every attribute
+_CANARY = "_ipython_canary_method_should_not_exist_"  # an object with this attribute answers to any name
 
 
 def bundle_of(value, options=None):
-    """Returns (data, left_out): texts and base64 by MIME type, and the types that could not be made."""
+    """Returns (data, left_out): texts and base64 by MIME type, and the types that failed."""
     given, failed = _raw(value) if (options or {}).get("raw") else _representations(value)
     data, left_out = {}, failed
     for name, content in list(given.items())[: 4 * MAX_DISPLAY_TYPES]:
@@ -51,7 +51,7 @@ def bundle_of(value, options=None):
 
 
 def picture_in(value):
-    """Returns the object to show if a value is a picture or belongs to a figure; else None."""
+    """Returns the object to show if a value is a picture or belongs to a figure, otherwise None."""
     figure = figure_of(value)
     if figure is not None:
         return figure
@@ -86,7 +86,7 @@ def text_of(value):
 
 
 class _BoundedRepr(reprlib.Repr):
-    """Limits the parts of a text together: those of each level would be multiplied."""
+    """Limits the total length of a text, because limits per level would multiply."""
 
     def repr(self, x):
         """Describes a value."""
@@ -130,7 +130,7 @@ def _representations(value):
             made.update(pictures.render(value))
         elif _is_a(value, "plotly.basedatatypes", "BaseFigure"):
             made[PLOTLY] = value.to_json()
-        elif _is_a(value, "altair", "TopLevelMixin"):  # which makes a page that loads its code from the network
+        elif _is_a(value, "altair", "TopLevelMixin"):  # its own HTML would load code from the network
             version = sys.modules["altair"].SCHEMA_VERSION.partition(".")[0]
             made[f"application/vnd.vegalite.{version}+json"] = value.to_json(indent=None)
         else:
@@ -153,7 +153,7 @@ def _text_or_failure(value):
 
 
 def _by_methods(value, left_out):
-    """Calls the methods of an object that make representations. One that raises costs its own type alone."""
+    """Calls the representation methods of an object. If one raises, only its type is left out."""
     made = {}
     kind = type(value)
     if kind.__module__ == "builtins" or hasattr(value, _CANARY):
@@ -195,7 +195,7 @@ def _select(data, options):
 
 
 def _as_text(name, content):
-    """Returns a content as the text that is sent: text as it is, JSON as JSON, bytes in base64; None for what cannot be."""
+    """Encodes a content as text: text unchanged, JSON values as JSON, bytes in base64. Returns None if that is impossible."""
     if _JSON.fullmatch(name) and not isinstance(content, str):
         try:
             return json.dumps(to_json_with_nulls(content)[0], separators=(",", ":"))
@@ -220,7 +220,7 @@ def _is_mime_type(name):
 
 
 def figure_of(value):
-    """Returns the figure of matplotlib that a value is, belongs to or holds (as grids of seaborn do); else None."""
+    """Returns the matplotlib figure that a value is, belongs to or holds (as grids of seaborn do), otherwise None."""
     if "matplotlib.figure" not in sys.modules:
         return None
     if _is_figure(value):

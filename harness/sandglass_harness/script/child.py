@@ -3,7 +3,7 @@
 import gc
 import os
 import resource
-import select  # noqa: F401 - for tool_endpoint, before the workspace is on the path
+import select  # noqa: F401 - for tool_endpoint, imported before the workspace is on the path
 import signal
 import sys
 
@@ -15,7 +15,7 @@ NICE = 10
 
 
 def prepare(config):
-    """Prepares, once and in the zygote, the state that every child inherits. No run pays for these lines."""
+    """Prepares, once and in the zygote, the state that every child inherits, so that no run spends time on it."""
     for name, limits in config["rlimits"].items():
         lower(getattr(resource, name), *limits)
     os.chdir(config["workspace"])
@@ -24,8 +24,8 @@ def prepare(config):
 
 
 def _open_streams():
-    """Opens the streams while their descriptors are a pipe, as they are in each script: Python asks once whether a stream can seek, and
-    `sys.stdout.reconfigure()` of one that could would fail."""
+    """Opens the streams while their descriptors are a pipe, as they are in each script. Python checks only once whether a stream is
+    seekable, and `sys.stdout.reconfigure()` would fail for a seekable one."""
     read, write = os.pipe()
     before = [os.dup(fd) for fd in (1, 2)]
     for fd in (1, 2):
@@ -38,8 +38,8 @@ def _open_streams():
 
 
 def live(preloaded, fds, checks=False):
-    """Runs a forked child to its end. Never returns. `fds` are the frame socket, stdout and stderr. With `checks`, scripts
-    are only checked here."""
+    """Runs a forked child to its end. Never returns. `fds` are the frame socket, stdout and stderr. With `checks`, it only
+    checks scripts."""
     try:
         become_a_script_process(fds)
         open_up()
@@ -51,7 +51,7 @@ def live(preloaded, fds, checks=False):
             script_process.rehearse()
             home_files = script_process.find_home_files()
             request = script_process.receive()
-            # Not before: while this process waits, the broker counts the space in use, and wipes what a refused request left.
+            # Only now: while this process waits, the broker counts the space in use, and wipes the files of refused requests.
             script_process.copy_home_files(home_files)
             code = run(request, emitter, preloaded)
     except BaseException:
@@ -60,28 +60,28 @@ def live(preloaded, fds, checks=False):
 
 
 def become_a_script_process(fds):
-    """Takes the frame socket, stdout and stderr in `fds`, and gives up what only the harness may have. It stays as closed to
-    other processes as the zygote."""
+    """Installs the frame socket, stdout and stderr of `fds`, and closes everything that only the harness may have. The process
+    remains not dumpable, like the zygote."""
     os.setsid()
-    # First to high numbers: a target may be one of the sources.
+    # First to high numbers, because a target may be one of the sources.
     high = [duplicate_above(fd, 16) for fd in fds]
     for source, target in zip(high, (FRAME_FD, 1, 2)):
         os.dup2(source, target, inheritable=target < 3)
     os.closerange(4, 1 << 20)
-    # A descriptor of its own: the flags of a shared one would carry data from run to run.
+    # Opened anew, because the flags of a shared descriptor would carry data from run to run.
     os.close(0)
     os.set_inheritable(os.open("/dev/null", os.O_RDONLY), True)
-    # Below the broker, which shares the sandbox's processor time with everything that the script starts.
-    if os.getpriority(os.PRIO_PROCESS, 0) < NICE:  # the host may run at a lower priority, and nobody here may raise it
+    # A lower priority than the broker's, which shares the sandbox's CPU time with everything that the script starts.
+    if os.getpriority(os.PRIO_PROCESS, 0) < NICE:  # the host may have set a lower priority, which cannot be raised here
         os.setpriority(os.PRIO_PROCESS, 0, NICE)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    if "numpy.random" in sys.modules:  # its state was forked too: every run would draw the same numbers
+    if "numpy.random" in sys.modules:  # its state was forked as well, so every run would draw the same numbers
         sys.modules["numpy.random"].seed()
     gc.enable()
 
 
 def open_up():
-    """Becomes a process like any other of its uid, and the first that the kernel kills for memory."""
+    """Makes this process dumpable like any other of its uid, and the first candidate for an OOM kill."""
     set_dumpable(True)
     fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
     os.write(fd, b"1000")
@@ -120,7 +120,7 @@ def run(request, emitter, preloaded):
 def _make_bridge(endpoint, emitter):
     if endpoint is None:
         return host_tools.Bridge(FRAME_FD, emitter)
-    from . import tool_endpoint  # few runs need it
+    from . import tool_endpoint  # only here, because few runs need it
 
     try:
         connection = tool_endpoint.connect(endpoint, endpoint["execution_id"])
@@ -130,7 +130,7 @@ def _make_bridge(endpoint, emitter):
 
 
 def lower(which, soft, hard):
-    """Lowers a limit of this process, never below what it already has."""
+    """Lowers a limit of this process. Does not exceed the current hard limit."""
     _, hard_limit = resource.getrlimit(which)
     if hard_limit != resource.RLIM_INFINITY:
         soft, hard = min(soft, hard_limit), min(hard, hard_limit)
@@ -139,6 +139,6 @@ def lower(which, soft, hard):
     try:
         resource.setrlimit(which, (soft, hard))
     except ValueError:
-        # gVisor refuses to change the limits of features that it does not have.
+        # gVisor refuses to change the limits of features that it lacks.
         if which not in (resource.RLIMIT_SIGPENDING, resource.RLIMIT_MSGQUEUE):
             raise

@@ -6,15 +6,15 @@ import os
 import signal
 import struct
 
-MAX_FDS = 4  # of one message
+MAX_FDS = 4  # per message
 _ALL_SIGNALS = signal.valid_signals()
 
 
 def receive_with_fds(control, size=16):
-    """Returns the next message and the descriptors that came with it. The message is empty when the broker is gone."""
+    """Returns the next message and its descriptors. The message is empty if the broker is gone."""
     try:
         message, ancillary, _, _ = control.recvmsg(size, _socket.CMSG_LEN(MAX_FDS * 4))
-    except ConnectionResetError:  # the broker ended before it read an answer
+    except ConnectionResetError:  # the broker ended without reading an answer
         return b"", []
     fds = array.array("i")
     for level, kind, data in ancillary:
@@ -32,14 +32,14 @@ def answer(control, number):
 
 
 def discard_signals():
-    """Removes the signals that a script sent to this process. They are blocked and would stay queued: the next run could read
-    them as data, and would find less room in the queue."""
+    """Discards the signals that a script sent to this process. They are blocked and would stay queued, so that the next run could
+    read data from them, and would find less room in the queue."""
     while signal.sigtimedwait(_ALL_SIGNALS, 0) is not None:
         pass
 
 
 def reap_others():
-    """Reaps other children: a script can make siblings of its process."""
+    """Reaps other children, because a script can create siblings of its process."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

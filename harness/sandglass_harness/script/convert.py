@@ -1,7 +1,6 @@
-"""Converts values that JSON cannot carry, for `emit_result`, `emit_intermediate` and tool calls.
+"""Converts values to JSON, for `emit_result`, `emit_intermediate` and tool calls.
 
-docs/values.md has the rules. A value that no rule covers fails with an error that names its path and type; nothing is
-changed in silence.
+docs/values.md has the rules. A value that no rule covers raises an error with its path and type; nothing is changed silently.
 """
 
 import sys
@@ -9,11 +8,11 @@ import sys
 from ..caps import MAX_DEPTH, MAX_NULL_PATHS, MAX_PATH, MAX_SAFE_INTEGER
 from ..text import cut_head
 
-MAX_NAME = 80  # characters of a name in a path
+MAX_NAME = 80  # characters of one key in a path
 
 
 class ConversionError(TypeError):
-    """A value that JSON cannot carry. The message names its path and type."""
+    """A value that JSON cannot represent. The message names its path and type."""
 
     __module__ = "__main__"  # reported and looked up as a name of the script
 
@@ -37,8 +36,8 @@ def to_json(value):
 
 
 def to_json_with_nulls(value, show=None):
-    """Returns (copy, nulls). In the copy, None is in place of each NaN; `nulls` has their `count` and the first `paths`, or is
-    None if there are none. `show(value)` gives plain JSON for a value that no rule covers, or None."""
+    """Returns (copy, nulls). The copy has None in place of each NaN. `nulls` has their `count` and the first `paths`, or is None if
+    there are none. `show(value)` returns plain JSON for a value that no rule covers, or None."""
     ancestors = _Ancestors()
     ancestors.show = show
     copy = _convert(value, ancestors)
@@ -51,16 +50,15 @@ def to_json_with_nulls(value, show=None):
 
 
 class _Ancestors(set):
-    """The ids of the containers around the current value. `hold_nan` is set at the first NaN: without one, the copy need not be
-    walked again to replace NaNs and list their paths."""
+    """The ids of the containers around the current value. `hold_nan` is set at the first NaN. Without one, no second walk over the
+    copy is needed to replace NaNs and list their paths."""
 
     hold_nan = False
     show = None
 
 
 def _replace_nan(plain, path, nulls):
-    """Puts None in place of each NaN in a list or dict of plain JSON. `path` leads to that container, and is None for the
-    holder."""
+    """Replaces each NaN in a list or dict of plain JSON by None. `path` leads to that container, and is None for the holder."""
     for key, value in enumerate(plain) if type(plain) is list else plain.items():
         kind = type(value)
         if kind is not float and kind is not list and kind is not dict:
@@ -102,7 +100,7 @@ def _array(values, ancestors):
     result = []
     for value in values:
         kind = type(value)
-        if kind is str or value is None or kind is bool:  # here, to save a call: most values are plain
+        if kind is str or value is None or kind is bool:  # inlined to save a call, because most values are plain
             result.append(value)
             continue
         try:
@@ -148,7 +146,7 @@ def _by_kind(value, ancestors):
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, dict):
-        # Not by items() of a subclass, which may return anything, or never end.
+        # Not items() of a subclass, which may return anything or never end.
         return _object(dict.items(value), ancestors)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return _object(zip(value._fields, value), ancestors)
@@ -169,12 +167,12 @@ def _by_kind(value, ancestors):
 def _sort(members):
     try:
         return sorted(members)
-    except TypeError:  # not all can be compared
+    except TypeError:  # some members are not comparable
         return members
 
 
 def _by_module(value, ancestors):
-    """Converts types of modules that this module does not import: a value of such a type exists only if the script did."""
+    """Converts types of modules that only the script has imported, if it has."""
 
     def is_a(module, *names):
         loaded = sys.modules.get(module)
@@ -243,7 +241,7 @@ def _from_polars(polars, value, ancestors):
 
 
 def _rows(pandas, frame):
-    """Returns a dict for each row. An index that is not the default one comes first, a column for each level."""
+    """Returns a dict for each row. The levels of an index other than the default one become the first columns."""
     names = [str(name) for name in frame.columns]
     if len(set(names)) != len(names):
         raise ConversionError("the columns of the DataFrame do not have different names")
@@ -273,7 +271,7 @@ def _from_series(pandas, series, ancestors):
 
 
 def _different_keys(labels):
-    """Returns the labels as keys of an object, or None if they cannot be its keys."""
+    """Returns the labels as distinct keys of an object, or None if that is impossible."""
     try:
         keys = [label if type(label) is str else _key(label) for label in labels]
     except ConversionError:
@@ -282,12 +280,12 @@ def _different_keys(labels):
 
 
 def _is_default(pandas, index):
-    """True for the index that only counts rows from 0."""
+    """True for the default index, which counts rows from 0."""
     return type(index) is pandas.RangeIndex and index.start == 0 and index.step == 1 and index.name is None
 
 
 def index_levels(pandas, index):
-    """Returns (name, type, labels) of each level of an index; nothing for the one that only counts rows."""
+    """Returns (name, type, labels) of each level of an index; nothing for the default index."""
     if _is_default(pandas, index):
         return []
     kinds = [str(index.get_level_values(i).dtype) for i in range(index.nlevels)]
@@ -306,7 +304,7 @@ def _labels(index):
 
 
 def _level_names(index, columns):
-    """Returns a name for each level: its own, else the one that `reset_index()` gives."""
+    """Returns a name for each level: its own, or the one that `reset_index()` would use."""
     plain = "index" if index.nlevels == 1 and "index" not in columns else None
     names = [plain or f"level_{i}" if name is None else str(name) for i, name in enumerate(index.names)]
     taken = next((name for name in names if [*names, *columns].count(name) > 1), None)

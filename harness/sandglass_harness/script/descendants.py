@@ -1,4 +1,4 @@
-"""Finds and ends the descendants of a process, whatever session they are in."""
+"""Finds and ends the descendants of a process, even those that have called setsid()."""
 
 import contextlib
 import ctypes
@@ -25,7 +25,7 @@ def adopt_orphans():
 
 
 def find_living():
-    """Returns the pids of all living descendants. Those whose parent ended are among them."""
+    """Returns the pids of all living descendants, including those whose parent has ended."""
     known = _others()
     found, parents = set(), _roots()
     while parents:
@@ -36,19 +36,18 @@ def find_living():
 
 
 def mark_of(pid):
-    """Returns the limit that tells the processes of sessions apart; None if the process is gone."""
+    """Returns the RLIMIT_RTTIME that marks the processes of a session; None if the process is gone."""
     try:
         return resource.prlimit(pid, resource.RLIMIT_RTTIME)[1]
     except (OSError, ValueError):
         return None
 
 
-COPY_PREFIX = b"copy:"  # of the names of a session's copies, and of what forks them
+COPY_PREFIX = b"copy:"  # of the names of a session's copies, and of the process that forks them
 
 
 def name_of(pid):
-    """Returns the name of a process as the kernel has it, in bytes: at most 15, which the process itself can choose. None if it is
-    gone."""
+    """Returns the kernel's name of a process, which the process can choose: at most 15 bytes. None if it is gone."""
     try:
         with open(f"/proc/{pid}/comm", "rb") as file:
             return file.read(64).strip().replace(b"\0", b"?") or b"?"
@@ -62,19 +61,19 @@ def _children():
 
 
 def _roots():
-    # Without adoption, orphans of the whole sandbox are children of PID 1. While modules load, no other process leaves any.
+    # Without adoption, all orphans of the sandbox are children of PID 1. While modules load, no other process leaves orphans.
     return {os.getpid()} if can_adopt() else {os.getpid(), 1}
 
 
 def _others():
-    """Returns state and parent of each process but this one and its parent: the zygote is a child of PID 1 as well."""
+    """Returns state and parent of each process except this one and its parent, which may be the zygote, a child of PID 1."""
     spared = {os.getpid(), os.getppid()}
     pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
     return {pid: _state_and_parent(pid) for pid in pids if pid not in spared}
 
 
 def end():
-    """Kills the children, and the children that they leave, until none is left."""
+    """Kills the children, and the orphans that they leave, until none is left."""
     while True:
         found = _children()
         for pid in found:
@@ -88,7 +87,8 @@ def end():
 
 
 def _adopt(wanted):
-    """Switches the adoption of orphans on or off. Returns False on kernels without it, such as gVisor's: PID 1 adopts them."""
+    """Switches the adoption of orphans on or off. Returns False on kernels without it, such as gVisor's, where PID 1 adopts
+    them."""
     try:
         prctl(PR_SET_CHILD_SUBREAPER, 1 if wanted else 0)
     except OSError as error:
@@ -116,4 +116,4 @@ def _state_and_parent(pid):
             os.close(fd)
         return fields[0], int(fields[1])
     except (OSError, IndexError, ValueError):
-        return None, None  # it is gone
+        return None, None  # the process is gone

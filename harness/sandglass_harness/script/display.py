@@ -1,6 +1,6 @@
 """Shows values: `display(...)`, figures that are open at the end, and pictures in a result. A value becomes a MIME bundle.
 
-This module is loaded before every script, so it stays small: `bundle`, which makes the bundles, is loaded for the first value.
+This module is loaded before every script, so it stays small. `bundle`, which creates the bundles, is loaded for the first value.
 """
 
 import os
@@ -25,7 +25,7 @@ _shown = _Shown()
 
 
 def begin():
-    """Begins to count for a new run or cell."""
+    """Resets the counts for a new run or cell."""
     global _shown
     _shown = _Shown()
 
@@ -34,7 +34,7 @@ def begin():
 def display(*objects, **options):
     """Shows values to whoever reads the run: figures, tables, pictures, or any object with a rich representation.
 
-    `raw=True`: the objects are MIME bundles themselves. `include` and `exclude` list MIME types.
+    With `raw=True`, the objects are MIME bundles. `include` and `exclude` list MIME types.
     """
     for value in objects:
         _show(value, "display", options)
@@ -46,13 +46,14 @@ def show_result(value):
 
 
 def flush_figures():
-    """Shows the figures that are still open, each once, and closes them. If one cannot be drawn, its display says why."""
+    """Shows the figures that are still open, each once, and closes them. The display of a figure that cannot be drawn has the
+    reason."""
     if "matplotlib.pyplot" not in sys.modules:
         return
     from . import figures
 
     for figure in figures.take_open():
-        emit.current.release()  # it takes long to draw
+        emit.current.release()  # because drawing takes long
         show_once(figure)
 
 
@@ -63,8 +64,7 @@ def show_once(figure):
 
 
 def show_picture(value):
-    """Shows a value of an emitted result that is a picture. Returns what stands in its place as JSON, or None for any other
-    value."""
+    """Shows a picture inside an emitted result. Returns the JSON that replaces it in the result, or None for any other value."""
     from . import bundle
 
     picture = bundle.picture_in(value)
@@ -76,7 +76,7 @@ def show_picture(value):
 
 
 def rehearse(value, emitter):
-    """Makes the line of a display and sends it to nobody: the first display of a script then finds warm memory."""
+    """Encodes a display without sending it, so that the memory is warm for the first display of a script."""
     from . import bundle
 
     data, left_out = bundle.bundle_of(value)
@@ -99,7 +99,7 @@ def _show(value, kind, options):
     place = _send(kind, data, left_out)
     figure = bundle.figure_of(value)
     if figure is not None:
-        _shown.places[id(figure)] = (figure, place)  # held, so that no other object gets its id
+        _shown.places[id(figure)] = (figure, place)  # keeps the figure alive, so that no other object gets its id
     return place
 
 
@@ -118,17 +118,17 @@ def _send(kind, data, left_out):
         _shown.is_over = True
         emitter.send({"type": "displays_over"})
         return None
-    _flush_output()  # so that the broker knows the output before it
-    if kind == "result":  # the cell has written everything
+    _flush_output()  # so that the broker counts the output before the display
+    if kind == "result":  # the cell has written all its output
         emitter.hold_line(line)
     else:
         emitter.send_line(line)
-        emitter.wait_until_read()  # the broker counts all of stdout that it finds with this line as written before it
+        emitter.wait_until_read()  # so that the broker does not count later stdout as written before the display
     place, _shown.count, _shown.bytes = _shown.count, _shown.count + 1, _shown.bytes + len(line) + _BROKER_BYTES
-    return place if os.getpid() == _shown.pid else None  # a forked child does not know how many displays others made
+    return place if os.getpid() == _shown.pid else None  # a forked child does not know the number of displays of other processes
 
 
-_BROKER_BYTES = 400  # what a broker adds to the line: the id of the run and a place in the output
+_BROKER_BYTES = 400  # for the run's id and the position in the output, which the broker adds
 
 
 def _flush_output():

@@ -1,6 +1,7 @@
 """Wraps functions of the harness that scripts call, and removes the frames of the harness from their errors.
 
-An error that a script prints itself then shows the frames that `explain` reports: those of the script, its tools and its libraries.
+An error that a script prints itself then shows the same frames as the report of `explain`: those of the script, its tools and its
+libraries.
 """
 
 import builtins
@@ -10,8 +11,8 @@ import threading
 TOOL_FILENAME = "<tool>"  # for the generated functions that call host tools
 _HARNESS = __file__.rpartition("/script/")[0] + "/"
 _WAITING = ("/asyncio/", "/concurrent/futures/")  # modules in which the harness waits for an async tool
-_GROUP = getattr(builtins, "BaseExceptionGroup", None)  # came with Python 3.11
-# The fields of exceptions themselves: a class of the script can put code of its own in their place.
+_GROUP = getattr(builtins, "BaseExceptionGroup", None)  # new in Python 3.11
+# The descriptors of BaseException, because a class of the script can override the attributes with its own code.
 _TRACEBACK, _CONTEXT, _CAUSE = (vars(BaseException)[f"__{name}__"] for name in ("traceback", "context", "cause"))
 _MEMBERS = None if _GROUP is None else vars(_GROUP)["exceptions"]
 # The handlers of signals that interrupted a wrapper before its first line.
@@ -30,7 +31,7 @@ def called_by_script(function):
         except BaseException as error:
             try:
                 remove_harness(error)
-            except Exception:  # for example if the script's stack is full, so that there is no room for the call
+            except Exception:  # for example a RecursionError, if the script has used up the stack
                 error.__traceback__ = None
             # A `raise` without an operand adds no entry for this frame to the traceback. (Python 3.10 keeps the entry that is
             # there already.)
@@ -43,7 +44,7 @@ _WRAPPER = called_by_script(len).__code__
 
 
 def defer(frame, act):
-    """Returns True if a signal interrupted a wrapper before its `try` begins. The wrapper then calls `act` itself."""
+    """Returns True if a signal has interrupted a wrapper before its `try` begins. The wrapper then calls `act` itself."""
     if frame is None or frame.f_code is not _WRAPPER or frame.f_lineno != _WRAPPER.co_firstlineno:
         return False
     _deferred.append(act)
@@ -52,7 +53,7 @@ def defer(frame, act):
 
 def remove_harness(error):
     """Removes the frames of the harness from an exception, its causes and the members of its group, and drops exceptions that
-    the harness handled itself. Calls no code of the script."""
+    the harness has handled. Calls no code of the script."""
     seen, left = set(), [error]
     while left:
         one = left.pop()
@@ -73,7 +74,7 @@ def remove_harness(error):
 
 
 def _is_internal(error):
-    """True if an exception passed through frames of the harness alone."""
+    """True if an exception has passed only through frames of the harness."""
     tb = _TRACEBACK.__get__(error)
     return tb is not None and next(_entries_of_others(tb), None) is None
 
@@ -91,7 +92,7 @@ def _without_harness(tb):
 
 
 def _entries_of_others(tb):
-    """Yields the entries of a traceback that are neither the harness's nor those of modules in which it waits."""
+    """Yields the entries of a traceback except those of the harness and of modules in which it waits."""
     after_harness = False
     while tb is not None:
         filename, following = tb.tb_frame.f_code.co_filename, tb.tb_next

@@ -1,4 +1,4 @@
-"""The helpers that a script calls to emit values, and the emitter that writes their frames."""
+"""The functions that a script calls to emit values, and the emitter that writes their frames."""
 
 import fcntl
 import os
@@ -16,13 +16,13 @@ from .door import called_by_script, defer
 class ScriptTimeout(BaseException):
     """The script reached its deadline. Not a subclass of Exception, so that `except Exception` does not catch it."""
 
-    after_line = False  # raised by `send` after its line was written
+    after_line = False  # True if `send` raised it after its line was written
 
 
 ScriptTimeout.__module__ = "__main__"  # a script that prints it sees no name of the harness
 
 
-_UNREAD = 0x5411  # SIOCOUTQ: bytes of a socket that the other side has not read
+_UNREAD = 0x5411  # SIOCOUTQ: bytes of a socket that the peer has not read
 _WAIT_SEC = 0.1
 
 
@@ -33,7 +33,7 @@ class Emitter:
         self._fd = fd
         self._lock = threading.Lock()
         self._between_processes = None
-        self._held = []  # lines that are written with the next one
+        self._held = []  # lines to write together with the next one
         self._main_writes = False
         self._can_wait = True
         self._timeout_pending = self._interrupt_pending = False
@@ -46,8 +46,8 @@ class Emitter:
     line_of = staticmethod(encode)
 
     def hold_line(self, line):
-        """Writes a line together with the next one: each write wakes the broker, which takes processor time from the script. Nothing
-        that takes long may come between the two."""
+        """Writes a line together with the next one, because each write wakes the broker, which takes CPU time from the script. The
+        next line must follow soon."""
         self._pass_on(line, self._hold)
 
     def release(self):
@@ -81,13 +81,13 @@ class Emitter:
         return None
 
     def wait_until_read(self):
-        """Waits until the broker has read every line, for at most `_WAIT_SEC`. After one wait has timed out, it never waits again."""
+        """Waits until the broker has read every line, for at most `_WAIT_SEC`. After the first timeout, no call waits again."""
         give_up_at = time.monotonic() + _WAIT_SEC
         try:
             while self._can_wait and any(fcntl.ioctl(self._fd, _UNREAD, bytes(4))):
                 time.sleep(0.0001)
                 self._can_wait = time.monotonic() < give_up_at
-        except (OSError, ValueError):  # no such socket here
+        except (OSError, ValueError):  # the descriptor does not support SIOCOUTQ
             self._can_wait = False
 
     def on_alarm(self):
@@ -105,7 +105,7 @@ class Emitter:
             raise KeyboardInterrupt
 
     def forget_signals(self):
-        """Forgets signals that came during the last cell."""
+        """Forgets signals of the last cell that were deferred."""
         self._timeout_pending = self._interrupt_pending = False
 
     def _hold(self, data):
@@ -129,7 +129,7 @@ class Emitter:
                     fcntl.lockf(shared, fcntl.LOCK_UN)
 
     def before_fork(self):
-        """Waits for threads that write. From now on, writers also take a lock that forked children share."""
+        """Waits for threads that write. From then on, writers also acquire a lock that forked children share."""
         if not self._is_in_handler():
             self._lock.acquire()
         if self._between_processes is None:
@@ -148,7 +148,7 @@ class Emitter:
         self._held.clear()
 
     def _is_in_handler(self):
-        """True in a signal handler that interrupted the writing of a line: its thread holds the lock already."""
+        """True in a signal handler that has interrupted the writing of a line, so that its thread holds the lock."""
         return self._main_writes and threading.current_thread() is threading.main_thread()
 
 
@@ -164,10 +164,10 @@ class _NoRun:
     """The emitter while no script runs, for tool files that emit at import."""
 
     def send(self, _frame):
-        raise RuntimeError("nothing can be emitted while no script runs")
+        raise RuntimeError("nothing can be emitted while no script runs; emit in a function of the tool, not at import")
 
     def on_alarm(self):
-        """Does nothing: no script has a deadline now."""
+        """Does nothing, because no script runs."""
 
     def before_fork(self):
         """Does nothing, at forks of the zygote."""
@@ -180,7 +180,7 @@ class _NoRun:
 
 
 current = _NoRun()
-if hasattr(os, "memfd_create"):  # not in an interpreter without processes (os.fork of Pyodide fails)
+if hasattr(os, "memfd_create"):  # not in Pyodide, which has no processes
     os.register_at_fork(
         before=lambda: current.before_fork(),
         after_in_parent=lambda: current.after_fork_in_parent(),
@@ -189,7 +189,7 @@ if hasattr(os, "memfd_create"):  # not in an interpreter without processes (os.f
 
 
 def use(emitter):
-    """Makes the functions below write to `emitter`."""
+    """Sets the emitter of the functions below."""
     global current
     current = emitter
 
@@ -239,7 +239,7 @@ def install_clock():
 
 def _on_alarm(number, frame):
     global _ran_out
-    # An alarm can arrive after the script is done, when the clock is no longer armed.
+    # An alarm can arrive after the script is done, when the clock is disarmed.
     if _is_armed and not defer(frame, lambda: _on_alarm(number, None)):
         _ran_out = True
         try:
@@ -253,7 +253,7 @@ _takes_interrupt = _interrupted = _missed_interrupt = False
 
 
 def allow_interrupt(allowed):
-    """Allows or forbids the host to interrupt a cell from now on."""
+    """Allows or forbids interrupts of a cell by the host from now on."""
     global _takes_interrupt, _interrupted
     _takes_interrupt = allowed
     if allowed:
@@ -262,7 +262,7 @@ def allow_interrupt(allowed):
 
 
 def on_interrupt(number, frame):
-    """Handles the SIGINT of the host. One that comes between two cells interrupts nothing."""
+    """Handles the SIGINT of the host. Between two cells it interrupts nothing."""
     global _interrupted, _missed_interrupt
     if not _takes_interrupt:
         _missed_interrupt = True
@@ -272,8 +272,8 @@ def on_interrupt(number, frame):
 
 
 def take_missed_interrupt():
-    """Returns True once if a SIGINT came while none was allowed. It can be meant for the cell that begins now, or have come too late
-    for the last one."""
+    """Returns True once if a SIGINT arrived while none was allowed: early for the cell that begins now, or late for the last
+    one."""
     global _missed_interrupt
     missed, _missed_interrupt = _missed_interrupt, False
     return missed
@@ -290,7 +290,7 @@ def clock_ran_out():
 
 
 def arm(seconds=None):
-    """Starts the clock. With `seconds`, this process sets a timer. Without, the broker or the engine sends the SIGALRM."""
+    """Starts the clock. With `seconds`, this process sets a timer. Otherwise the broker or the engine sends the SIGALRM."""
     global _ran_out, _is_armed, _has_timer
     _ran_out, _is_armed, _has_timer = False, True, seconds is not None
     if _has_timer:

@@ -1,4 +1,4 @@
-"""Describes errors of a script in texts of limited length, with the line numbers of the script."""
+"""Describes the errors of a script in texts of limited length, with the line numbers of the script."""
 
 import linecache
 import traceback
@@ -54,7 +54,7 @@ def describe(error):
         traced = traceback.TracebackException(kind, error, error.__traceback__, compact=True)
         text = "".join(cut(line, MAX_TRACEBACK) for line in traced.format())
     except Exception as broken:
-        text = f"{message}\n(the traceback could not be made: {type(broken).__name__})\n"
+        text = f"{message}\n(the traceback could not be formatted: {type(broken).__name__})\n"
     return message, cut(text, MAX_TRACEBACK)
 
 
@@ -73,7 +73,7 @@ def describe_place(error):
 
 
 def last_line(error, filename):
-    """Returns the line number of the last traceback entry that is in a file, or None."""
+    """Returns the line number of the last traceback entry in `filename`, or None."""
     tb, line = error.__traceback__, None
     while tb is not None:
         if tb.tb_frame.f_code.co_filename == filename:
@@ -83,7 +83,7 @@ def last_line(error, filename):
 
 
 def _own_frames(tb):
-    """Returns the frames from the first one of the script or its wrapper code."""
+    """Returns the traceback from the first entry of the script or its wrapper code on."""
     first = tb
     while first is not None and not _is_own(first.tb_frame.f_code.co_filename):
         first = first.tb_next

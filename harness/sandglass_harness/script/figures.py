@@ -1,6 +1,6 @@
-"""Figures of matplotlib: which are open, their pictures, and a text that describes them.
+"""Figures of matplotlib: lists the open ones, renders them, and describes them as text.
 
-A picture is bounded before it is rendered: 60 x 40 inches at the usual resolution take seconds and 100 MB.
+The size of a picture is limited before it is rendered: 60 x 40 inches at the usual resolution take seconds and 100 MB.
 """
 
 import io
@@ -11,7 +11,7 @@ from .pictures import MAX_PICTURE_BYTES, MAX_PICTURE_PIXELS
 MAX_AXES, MAX_LABELS, MAX_LABEL = 8, 8, 80
 MAX_SIDE = 4000  # pixels
 PADDING = 0.1  # inches around the drawn parts
-_PLAIN = frozenset(  # artists that the search for a figure's box puts in their place
+_PLAIN = frozenset(  # artists that get_tightbbox() lays out as a draw does
     (
         *(f"axis.{name}" for name in ("XAxis", "YAxis")),
         *(f"collections.{name}" for name in ("FillBetweenPolyCollection", "LineCollection", "PathCollection", "PolyCollection")),
@@ -23,7 +23,7 @@ _PLAIN = frozenset(  # artists that the search for a figure's box puts in their 
         *(f"text.{name}" for name in ("Annotation", "Text")),
     )
 )
-GROWTH = 3.0  # of the area, by parts that are drawn outside of the figure; beyond that, they are cut off
+GROWTH = 3.0  # maximum factor of the area for parts drawn outside the figure; beyond it they are cut off
 
 
 def take_open():
@@ -55,12 +55,12 @@ def _save(figure, dpi, box):
 
 
 def _bounds(figure, dpi, width, height):
-    """Returns the box around all drawn parts, in inches; None for the box of the figure, because parts far outside of it would make a
-    picture of any size."""
+    """Returns the bounding box of all drawn parts in inches. Returns None, for the figure's own box, if parts far outside the
+    figure would make the picture too large."""
     before = figure.dpi
     try:
         figure.dpi = dpi
-        if _is_laid_out_by_its_box(figure):
+        if _needs_no_draw(figure):
             _place_axes(figure)
         else:
             figure.draw_without_rendering()
@@ -73,9 +73,9 @@ def _bounds(figure, dpi, width, height):
     return box if is_sound else None
 
 
-def _is_laid_out_by_its_box(figure):
-    """True if the search for the box puts everything in its place, as a draw does: then none has to come before, which would take a
-    fifth of the time. Other kinds of axes and artists, and anything that a script has put in their place, may need one."""
+def _needs_no_draw(figure):
+    """True if get_tightbbox() lays out everything as a draw does, so that the extra draw, a fifth of the time, can be skipped.
+    Other kinds of axes and artists, and overridden methods, may need the draw."""
     handlers = figure.canvas.callbacks.callbacks.get("draw_event")
     if type(figure).draw is not sys.modules["matplotlib.figure"].Figure.draw or handlers or figure.subfigs:
         return False
@@ -90,15 +90,15 @@ def _is_laid_out_by_its_box(figure):
 
 
 def _place_axes(figure):
-    """Scales all axes and puts them in their place, as a draw does first. The search for the box does so one by one, too late for a part
-    that is placed by axes after it, and does not scale axes whose x axis and y axis are hidden."""
+    """Scales and places all axes, as a draw does first. get_tightbbox() does so one by one, which is too late for a part placed
+    relative to later axes, and does not scale axes whose x axis and y axis are hidden."""
     for each in figure.axes:
         each.get_xlim()
         each.apply_aspect()
 
 
 def _is_plain(artist):
-    """True for an artist that is in its place without a draw."""
+    """True for an artist that needs no draw for its layout."""
     return _kind(artist) in _PLAIN and "draw" not in vars(artist) and getattr(artist, "_mode", None) is None
 
 

@@ -1,7 +1,7 @@
 """Calls of tools that run on the host: one frame out, one frame in.
 
-Calls from several threads, and from `asyncio.gather`, run at the same time. A synchronous call reads its own answer, so that
-it needs no second thread. The thread that reads hands other answers to the calls that wait for them.
+Calls from several threads, and from `asyncio.gather`, run concurrently. A synchronous call reads its own answer, so that it
+needs no second thread. The reading thread hands other answers to the calls that wait for them.
 """
 
 import json
@@ -21,7 +21,7 @@ BIG_READ_SIZE = 1 << 20
 
 
 class ToolError(Exception):
-    """A failed call of a tool. `code` is the reason in one word, the message explains it."""
+    """A failed call of a tool. `code` is the machine-readable reason; the message explains it."""
 
     def __init__(self, message="", code="tool_failed"):
         super().__init__(message)
@@ -43,29 +43,30 @@ class Record(dict):
             known = ", ".join(sorted(str(key) for key in self)[:20])
             raise AttributeError(f"the object has no field {name!r}; it has {known or 'none'}")
         except BaseException as error:
-            error.__traceback__ = None  # as in door.py, without the time of a second call
+            error.__traceback__ = None  # as in door.py, without the cost of a wrapper
             raise
 
     def __reduce__(self):
         return dict, (dict(self),)
 
 
-_decode = json.JSONDecoder(object_hook=Record).raw_decode  # made once: json.loads would make a decoder for each call
+_decode = json.JSONDecoder(object_hook=Record).raw_decode  # created once, because json.loads would create a decoder for each call
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
 
 
 def _refuse_large(tool, line, head):
-    """Refuses arguments that are too large for the host. `head` is the length of the line without them."""
+    """Raises ToolError for arguments that are too large for the host. `head` is the length of the line without them."""
     size = len(line) - head
     if size > MAX_ARG_BYTES:
-        raise ToolError(f"{tool}: the arguments have {size} bytes; at most {MAX_ARG_BYTES}", "invalid_arguments")
+        raise ToolError(f"{tool}: the arguments have {size} bytes; at most {MAX_ARG_BYTES} are allowed", "invalid_arguments")
     outside = _STRING.sub(b"", line)
     if sum(map(outside.count, (b",", b":", b"[", b"{"))) > MAX_ARG_PARTS:
-        raise ToolError(f"{tool}: the arguments hold too many values; send fewer at a time", "invalid_arguments")
+        limit = f"send fewer at a time (at most {MAX_ARG_PARTS} commas, colons and brackets as JSON)"
+        raise ToolError(f"{tool}: the arguments hold too many values; {limit}", "invalid_arguments")
 
 
 def _line_in_script():
-    """Returns the line of the script that calls, or None where no line of it does."""
+    """Returns the number of the calling line of the script, or None if no line of it is on the stack."""
     frame = sys._getframe(2)
     while frame is not None and not is_script(frame.f_code.co_filename):
         frame = frame.f_back
@@ -73,7 +74,7 @@ def _line_in_script():
 
 
 class _Waiter:
-    """A pending call. The lock `turn` opens when its answer is there, or when its thread is to read the next ones."""
+    """A pending call. The lock `turn` is released when its answer has arrived, or when its thread must read the next answers."""
 
     __slots__ = ("answer", "turn")
 
@@ -83,7 +84,7 @@ class _Waiter:
         self.turn.acquire()
 
     def wake(self):
-        """Opens the lock. Idempotent."""
+        """Releases the lock. Idempotent."""
         try:
             self.turn.release()
         except RuntimeError:
@@ -107,32 +108,32 @@ class Bridge:
     def call(self, tool, args):
         """Returns the tool's answer, or an awaitable in async code. Raises ToolError."""
         if os.getpid() != self._pid:
-            raise ToolError(f"{tool} can be called in the script's own process only", "wrong_process")
+            raise ToolError(f"{tool} was called in a forked process; call it in the script's own process", "wrong_process")
         asyncio = sys.modules.get("asyncio")
         loop = asyncio._get_running_loop() if asyncio is not None else None
         if loop is not None:
             return self._call_from_loop(loop, tool, args)
         waiter = _Waiter()
-        number = self._register(waiter)
+        call_id = self._register(waiter)
         try:
-            self._send(number, tool, args)
+            self._send(call_id, tool, args)
             self._wait(waiter)
         finally:
-            self._waiting.pop(number, None)
+            self._waiting.pop(call_id, None)
         error = _error_of(waiter.answer)
         if error is not None:
             raise error
         return waiter.answer.get("result")
 
     def reset(self):
-        """Begins with another descriptor behind the same number. Calls that still wait get the error `cancelled`."""
-        if os.getpid() != self._pid:  # this is a copy, without the threads that waited
+        """Starts over after the file descriptor was replaced under the same number. Pending calls get the error `cancelled`."""
+        if os.getpid() != self._pid:  # this process is a forked copy, without the waiting threads
             self._pid, self._lock, self._reading = os.getpid(), threading.Lock(), threading.Lock()
             self._waiting, self._reader = {}, None
         with self._lock:
             waiting, self._waiting = self._waiting, {}
         for waiter in waiting.values():
-            waiter.answer = {"error": {"code": "cancelled", "message": "the cell that called it is over"}}
+            waiter.answer = {"error": {"code": "cancelled", "message": "the cell that made this call has ended"}}
             waiter.wake()
         self._buffer.clear()
 
@@ -141,18 +142,18 @@ class Bridge:
     def _register(self, waiter):
         with self._lock:
             self._count += 1
-            number = str(self._count)
-            self._waiting[number] = waiter
-        return number
+            call_id = str(self._count)
+            self._waiting[call_id] = waiter
+        return call_id
 
-    def _send(self, number, tool, args):
+    def _send(self, call_id, tool, args):
         try:
             plain = to_json(args)
         except ConversionError as error:
             raise ToolError(f"{tool}: the arguments cannot be sent: {error}", "invalid_arguments") from None
-        call = {"type": "tool_call", "id": number, "name": tool, "line": _line_in_script(), "args": plain}
+        call = {"type": "tool_call", "id": call_id, "name": tool, "line": _line_in_script(), "args": plain}
         line = self._emitter.line_of(call)
-        if len(line) > MAX_ARG_PARTS:  # a shorter line has neither too many bytes nor too many values
+        if len(line) > MAX_ARG_PARTS:  # a shorter line exceeds neither limit
             _refuse_large(tool, line, len(self._emitter.line_of({**call, "args": {}})) - 2)
         self._emitter.send_line(line)
 
@@ -169,7 +170,7 @@ class Bridge:
                 waiter.turn.acquire()
 
     def _wake_next_reader(self):
-        """Lets the thread of another waiting call read."""
+        """Wakes the thread of another waiting call, which then reads."""
         with self._lock:
             for other in self._waiting.values():
                 if other.answer is None:
@@ -180,7 +181,7 @@ class Bridge:
         missing = self._count_missing()
         data = self._read(READ_SIZE if missing < READ_SIZE else BIG_READ_SIZE)
         if not data:
-            raise ToolError("the host is gone", "cancelled")
+            raise ToolError("the connection to the host is closed", "cancelled")
         self._buffer += data
         while self._count_missing() == 0:
             (length,) = struct.unpack_from("=I", self._buffer)
@@ -210,11 +211,11 @@ class Bridge:
 
     def _call_from_loop(self, loop, tool, args):
         pending = PendingCall(loop)
-        number = self._register(pending)
+        call_id = self._register(pending)
         try:
-            self._send(number, tool, args)
+            self._send(call_id, tool, args)
         except BaseException as error:
-            self._waiting.pop(number, None)
+            self._waiting.pop(call_id, None)
             if not isinstance(error, ToolError):
                 raise
             pending.future.set_exception(error.with_traceback(None))
@@ -230,9 +231,9 @@ class Bridge:
             try:
                 while True:
                     self._read_once()
-            except BaseException as error:  # for example too little memory for a large answer
+            except BaseException as error:  # for example a MemoryError for a large answer
                 reason = str(error) if isinstance(error, ToolError) else type(error).__name__
-                failed = {"error": {"code": "cancelled", "message": f"no answer can be read: {reason}"}}
+                failed = {"error": {"code": "cancelled", "message": f"reading the tool's answer failed: {reason}"}}
         with self._lock:
             self._reader = None
             waiting, self._waiting = self._waiting, {}
@@ -242,7 +243,7 @@ class Bridge:
 
 
 def await_answer(tool, future):
-    """Returns an awaitable for the answer of a tool. A coroutine, because create_task and TaskGroup take nothing else."""
+    """Returns an awaitable for the answer of a tool. It is a coroutine, because create_task and TaskGroup accept nothing else."""
     coroutine = _await_answer(future)
     coroutine.__name__ = coroutine.__qualname__ = tool  # asyncio shows it, for example if nobody awaits the call
     return coroutine

@@ -1,4 +1,4 @@
-"""Notes which modules a script loads, so that the host can have later sandboxes load them ahead."""
+"""Records the modules that a script loads, so that the host can preload them in later sandboxes."""
 
 import sys
 
@@ -7,20 +7,20 @@ from .door import called_by_script
 
 
 class ImportNotes:
-    """A finder that finds nothing. It notes the modules whose loading begins while no other noted one is being loaded: what
-    those import comes with them. The standard library does not count."""
+    """A finder that finds nothing. It records the top-level imports: modules that begin to load while no other recorded module is
+    loading. It ignores the standard library."""
 
     def __init__(self):
         self._names = []
         self._loading = None
 
     def begin(self):
-        """Notes modules from now on."""
+        """Starts to record modules."""
         sys.meta_path.insert(0, self)
 
     @property
     def loaded(self):
-        """The noted modules that are there, in order."""
+        """The recorded modules that were loaded, in order."""
         try:
             return [name for name in self._names if type(name) is str and name in sys.modules]
         except BaseException:  # the script has replaced sys.modules
@@ -28,7 +28,7 @@ class ImportNotes:
 
     @called_by_script
     def find_spec(self, name, _path=None, _target=None):
-        """Finds nothing, as a finder."""
+        """Records the module, and finds nothing."""
         if name.partition(".")[0] in sys.stdlib_module_names or len(self._names) == MAX_IMPORTS or _is_loading(self._loading):
             return
         self._loading = name
@@ -39,5 +39,5 @@ def _is_loading(name):
     """True while the code of a module runs for the first time."""
     try:
         return bool(sys.modules[name].__spec__._initializing)
-    except Exception:  # it is not there, or no usual module
+    except Exception:  # it is missing, or has no ordinary spec
         return False

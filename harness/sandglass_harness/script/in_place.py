@@ -1,7 +1,7 @@
 """Runs one script in this interpreter: for engines whose sandboxes have no processes (Pyodide).
 
-The engine has opened descriptors 0 to 2, and 3: frames go out over it, and the request and answers come in, each as a length
-and JSON. The engine keeps the clock, and raises SIGALRM at the deadline. It discards the interpreter after the script.
+The engine has opened descriptors 0 to 3. Frames leave over descriptor 3, where the request and answers arrive, each as a length
+and JSON. The engine has the clock, and raises SIGALRM at the deadline. It discards the interpreter after the script.
 """
 
 import gc
@@ -25,7 +25,7 @@ _preloaded = None
 
 
 def warm_up():
-    """Loads everything that a run needs, and touches its memory, before the snapshot is taken."""
+    """Loads everything that a run needs, and touches its memory, before the snapshot is made."""
     # The files of the harness are gone when a script runs.
     from . import bundle, figures, ipython_shim, pictures, show_functions, tables  # noqa: F401
 
@@ -40,7 +40,7 @@ def prepare(config):
     global _emitter, _preloaded
     config = json.loads(config)
     _remove_bridges()
-    if "random" in sys.modules:  # its state is in the snapshot: every run would draw the same numbers
+    if "random" in sys.modules:  # its state is in the snapshot, so every run would draw the same numbers
         sys.modules["random"].seed()
     _set_up(config)
     show_hooks.install()
@@ -68,7 +68,7 @@ emit_result({"total": total, "sorted": sorted("cab")})
 
 
 def _rehearse():
-    """Runs a script once: WebAssembly compiles a function at its first call."""
+    """Runs a script once, because WebAssembly compiles a function at its first call."""
     before = set(sys.modules)
     emitter = emit.SilentEmitter(FRAME_FD)
     tool_functions.make_functions([_TOOL], in_place_loop.Bridge(FRAME_FD, emitter))
@@ -95,20 +95,20 @@ def run_request():
 
 
 def begin():
-    """Readies this interpreter for the code of a script or of a session. Returns the emitter, and what is preloaded."""
+    """Prepares this interpreter for the code of a script or a session. Returns the emitter and the preloaded tools and modules."""
     emit.use(_emitter)
     script_process.copy_home_files(script_process.find_home_files())
     return _emitter, _preloaded
 
 
 def make_bridge():
-    """Returns the calls of host tools of a new run or session."""
+    """Creates the bridge to host tools for a new run or session."""
     _loop.bridge = in_place_loop.Bridge(FRAME_FD, _emitter)
     return _loop.bridge
 
 
 def _remove_bridges():
-    """Removes every object of JavaScript from Python, and every module that makes one."""
+    """Removes every JavaScript object from Python, and every module that creates one."""
     sys.meta_path[:] = [finder for finder in sys.meta_path if not _module_of(finder).startswith("_pyodide")]
     sys.path_hooks[:] = [hook for hook in sys.path_hooks if not _module_of(hook).startswith("_pyodide")]
     sys.path_importer_cache.clear()
@@ -130,11 +130,11 @@ def _remove_bridges():
 
 
 class _NoBridges:
-    """Refuses imports of the Python parts of the bridge, which are still in the library."""
+    """Refuses imports of the Python parts of the bridge, which are still in the standard library directory."""
 
     @called_by_script
     def find_spec(self, name, _path=None, _target=None):
-        """Finds nothing, as a finder; refuses the bridge."""
+        """Finds nothing. Raises ModuleNotFoundError for modules of the bridge."""
         if name.partition(".")[0] in _BRIDGES:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
@@ -144,7 +144,7 @@ def _module_of(thing):
 
 
 def _set_up(config):
-    """Sets paths, streams and functions to what scripts find on other engines."""
+    """Sets up paths, streams and functions as on other engines."""
     os.environ.clear()
     os.environ.update(config["environment"])
     os.chdir(config["workspace"])
@@ -159,7 +159,7 @@ def _set_up(config):
 
 
 def _refuse_host_names():
-    """Makes look-ups of host names fail: there is no network, and Emscripten would invent addresses."""
+    """Makes lookups of host names fail, because there is no network and Emscripten would invent addresses."""
     import _socket
     import socket
 
@@ -174,7 +174,7 @@ def _refuse_host_names():
 
 @called_by_script
 def _sleep(seconds, /):
-    """Suspends execution for a number of seconds. (Emscripten's own keeps the processor busy.)"""
+    """Suspends execution for a number of seconds. (Emscripten's own function keeps the CPU busy.)"""
     if seconds != seconds:
         raise ValueError("Invalid value NaN (not a number)")
     if seconds < 0:
@@ -209,17 +209,17 @@ def _import(name):
 
 
 def _is_recreated(name):
-    """True if CPython still has the contents of a built-in module that is no longer in its table."""
+    """True if CPython can still recreate a built-in module that is no longer in its table."""
     import _imp
     from importlib.machinery import ModuleSpec
 
     module = _imp.create_builtin(ModuleSpec(name, None))
-    sys.modules.pop(name, None)  # where CPython puts such a module by itself
+    sys.modules.pop(name, None)  # CPython has added the module there
     return module is not None and any(not key.startswith("__") for key in vars(module))
 
 
 def _checks(config):
-    """Tries what a script must not be able to do. Returns the results."""
+    """Probes what a script must not be able to do. Returns the results."""
     import _imp
 
     def can(call):

@@ -1,6 +1,6 @@
-"""Waiting in an interpreter without threads: for answers of host tools, and in asyncio's event loop.
+"""Waits in an interpreter without threads: for answers of host tools, and in asyncio's event loop.
 
-No other thread runs, so the code that waits also reads. To limit a wait, it asks the host for an empty message after that
+There is no other thread, so the waiting code also reads. To limit a wait, it asks the host to send an empty message after that
 time.
 """
 
@@ -11,7 +11,7 @@ import time
 from . import host_tools
 from .door import called_by_script, remove_harness
 
-POLL_SEC = 0.002  # between two polls for answers, in a loop that never waits
+POLL_SEC = 0.002  # between two polls for answers, in a loop that is never idle
 
 
 class Bridge(host_tools.Bridge):
@@ -23,11 +23,11 @@ class Bridge(host_tools.Bridge):
 
     def _call_from_loop(self, loop, tool, args):
         pending = host_tools.PendingCall(loop)
-        number = self._register(pending)
+        call_id = self._register(pending)
         try:
-            self._send(number, tool, args)
+            self._send(call_id, tool, args)
         except BaseException as error:
-            self._waiting.pop(number, None)
+            self._waiting.pop(call_id, None)
             if not isinstance(error, host_tools.ToolError):
                 raise
             pending.future.set_exception(error.with_traceback(None))
@@ -35,16 +35,16 @@ class Bridge(host_tools.Bridge):
 
     def _read_once(self):
         super()._read_once()
-        for _ in range(64):  # Python checks for signals only every few steps, and may have been woken for one
+        for _ in range(64):  # Python checks for signals only every few steps, and a signal may have ended the read
             pass
 
     @property
     def has_pending(self):
-        """True if an answer is due."""
+        """True if a call waits for its answer."""
         return bool(self._waiting)
 
     def wait(self, seconds):
-        """Waits for an answer, `seconds` at most. None waits without a limit."""
+        """Waits at most `seconds` for an answer. None waits without a limit."""
         if seconds is not None:
             if seconds <= 0 and time.monotonic() - self._polled_at < POLL_SEC:
                 return
@@ -61,11 +61,11 @@ class CallSelector:
 
     @called_by_script
     def select(self, timeout):
-        """Waits, as a selector in which nothing is registered."""
+        """Waits like a selector without registered files."""
         if self.bridge is not None and self.bridge.has_pending:
             self.bridge.wait(timeout)
         elif timeout is None:
-            time.sleep(3600)  # only the deadline can happen
+            time.sleep(3600)  # only the deadline can end this wait
         elif timeout > 0:
             time.sleep(timeout)
         return []
@@ -85,7 +85,7 @@ class EventLoop(asyncio.base_events.BaseEventLoop):
         pass  # no other thread can add a callback
 
     def run_in_executor(self, executor, func, *args):
-        """Runs the function at once and in place."""
+        """Runs the function immediately in this thread."""
         future = self.create_future()
         try:
             future.set_result(func(*args))

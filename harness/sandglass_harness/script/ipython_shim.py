@@ -6,11 +6,11 @@ import os
 from . import display as shown
 from .door import called_by_script
 
-_VERSION = (8, 24, 0)  # libraries ask; from this one on matplotlib does not look for a notebook
+_VERSION = (8, 24, 0)  # for libraries that check it; from this version on matplotlib does not look for a notebook
 
 
 def fill(module):
-    """Gives a module of the shim its names."""
+    """Defines the names of a module of the shim."""
     module.is_shim = True
     if module.__name__ == "IPython":
         module.version_info, module.__version__ = _VERSION, ".".join(map(str, _VERSION))
@@ -23,17 +23,17 @@ def fill(module):
 
 
 def get_ipython():
-    """Returns None, as outside of IPython."""
+    """Returns None, as outside IPython."""
     return None
 
 
 def clear_output(wait=False):
-    """Does nothing: what was shown stays shown."""
+    """Does nothing, because a display cannot be removed."""
 
 
 @called_by_script
 def update_display(value, *, display_id=None, **options):
-    """Shows the value again: a display is not replaced here."""
+    """Shows the value as a new display, because a display cannot be replaced."""
     shown.display(value, **options)
 
 
@@ -44,7 +44,7 @@ def publish_display_data(data, metadata=None, **_options):
 
 
 class DisplayObject:
-    """Content as text or bytes, from a file, or only by its address, which cannot be read here."""
+    """Content as text or bytes, from a file, or only a URL, which cannot be fetched here."""
 
     mime_type = "text/plain"
     is_binary = False
@@ -108,7 +108,7 @@ class Latex(TextDisplayObject):
 
 
 class Math(Latex):
-    """A formula of LaTeX."""
+    """A LaTeX formula."""
 
     def __init__(self, data=None, *args, **options):
         super().__init__(data, *args, **options)
@@ -134,7 +134,7 @@ class JSON(DisplayObject):
 
 
 class Javascript(TextDisplayObject):
-    """Code for a browser; nothing here runs it."""
+    """Code for a browser, which nothing here runs."""
 
     mime_type = "application/javascript"
 
@@ -147,7 +147,7 @@ class Code(TextDisplayObject):
 
 
 class IFrame:
-    """A page at an address; nothing here loads it."""
+    """A page at a URL, which nothing here loads."""
 
     def __init__(self, src, width=None, height=None, **_options):
         self.src, self.width, self.height = src, width, height

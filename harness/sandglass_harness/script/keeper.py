@@ -1,7 +1,7 @@
-"""Workspace mode: a keeper for each activity, which owns all processes of it and ends them.
+"""Workspace mode: a keeper for each activity, which owns all its processes and ends them.
 
 The zygote forks keepers. A keeper adopts the orphans of its activity, so that it knows when the last one is gone. It forks the
-first process of the activity ahead, which waits to become a script or a program. No script runs in a keeper.
+first process of the activity in advance, which waits to become a script or a program. No script runs in a keeper.
 """
 
 import _socket
@@ -18,16 +18,15 @@ from . import child, descendants, emit, landlock, program, script_process
 from .commands import answer, discard_signals, reap_others, receive_with_fds
 from .script_process import FRAME_FD
 
-END_SEC = 0.4  # less than the broker waits for the answer
+END_SEC = 0.4  # shorter than the broker's limit for the answer
 MAX_ORDER = 128 << 10  # the pids of 256 sessions with all their copies
-PAUSE_SEC, MAX_PAUSE_SEC = 0.0003, 0.01  # between two looks at what is left: for each process, at most
+PAUSE_SEC, MAX_PAUSE_SEC = 0.0003, 0.01  # between two passes over the remaining processes: per process, and at most
 MAX_NAMED = 2000  # ended processes whose names are counted
 MAX_ENDED = 2000  # ended processes whose statuses are kept
 
 
 def is_possible():
-    """True if the kernel has what keepers need, and the broker for them: a process that adopts orphans, and descriptors of
-    processes. Tried."""
+    """True if the kernel supports what keepers need: subreapers, and pidfds for the broker. Probes both."""
     try:
         os.close(os.pidfd_open(os.getpid()))
     except (AttributeError, OSError):
@@ -45,7 +44,7 @@ def serve(control, preloaded):
         discard_signals()
         try:
             pid = os.fork()
-        except OSError:  # no process can be made now
+        except OSError:  # the process limit is reached
             pid = 0
         else:
             if pid == 0:
@@ -57,17 +56,17 @@ def serve(control, preloaded):
 
 
 class _Keeper:
-    """The first process of an activity, and everything that it started."""
+    """The first process of an activity, and all processes that it started."""
 
     def __init__(self, control):
         self._control = control
         prctl(descendants.PR_SET_CHILD_SUBREAPER, 1)
-        # Tried, because a kernel can know the call and not enforce it.
+        # Probed, because a kernel can accept the call without enforcing it.
         self._has_domain = landlock.scope_signals() and landlock.refuses_signals_to(os.getppid())
-        self._statuses = {}  # of the processes whose end the broker wants to know: None while they live
-        self._ended = {}  # of others that have ended lately: the broker names the first process of a branch after its end
+        self._statuses = {}  # of the processes whose status the broker asks for: None while they live
+        self._ended = {}  # of others, because the broker may ask for the first process of a branch later
         self._first = 0
-        # A handler, so that a signal interrupts the wait for the broker.
+        # A handler, so that the signal interrupts the wait for the broker.
         signal.signal(signal.SIGCHLD, lambda *_: self._reap())
 
     def fork_first(self):
@@ -81,11 +80,11 @@ class _Keeper:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             self._control.close()
             if self._has_domain:
-                landlock.scope_signals()  # a domain within that of the keeper, which it cannot signal
+                landlock.scope_signals()  # a nested domain, so that it cannot signal the keeper
         return self._first
 
     def serve(self):
-        """Tells the broker the pid, and obeys it until the activity is over. Never returns."""
+        """Sends the broker the pid, and executes its orders until the activity is over. Never returns."""
         self._control.send(struct.pack("=i?", self._first, self._has_domain))
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGCHLD,))
         while True:
@@ -104,7 +103,7 @@ class _Keeper:
 
     def _signal(self, number, group):
         if self._statuses[self._first] is not None:
-            return  # its number may be another process's by now
+            return  # its pid may have been reused
         try:
             os.killpg(group or self._first, number)
         except OSError:
@@ -115,7 +114,7 @@ class _Keeper:
         deadline = time.monotonic() + END_SEC
         while True:
             if self._has_domain:
-                _kill(-1)  # in one pass of the kernel, and nobody outside
+                _kill(-1)  # all at once; the domain protects processes outside
             else:
                 for pid in descendants.find_living():
                     _kill(pid)
@@ -126,9 +125,9 @@ class _Keeper:
             time.sleep(PAUSE_SEC)
 
     def _end_others(self, old, own, new, kept, marks, seconds):
-        """Kills all processes but those in `kept` and those with one of `marks`, which belong to other sessions. Answers the status of the
-        process `old`, whether nothing else is left, and the names of ended processes, without `old`, `own` and copies that
-        were replaced. `new` replaces `old`."""
+        """Kills all processes except those in `kept` and those with one of `marks`, which belong to other sessions. Answers with
+        the status of the process `old`, whether no other process is left, and the names of ended processes except `old`, `own` and
+        replaced copies. `new` replaces `old`."""
         deadline = time.monotonic() + seconds
         names = {}
         while True:
@@ -141,7 +140,7 @@ class _Keeper:
             gone = not found
             if gone or time.monotonic() > deadline:
                 break
-            # Many processes take long to end, and need the processor for that.
+            # Many processes take long to end, and need CPU time for that.
             time.sleep(min(PAUSE_SEC * len(found), MAX_PAUSE_SEC))
         for pid in kept:
             _send(pid, signal.SIGCONT)
@@ -156,7 +155,7 @@ class _Keeper:
         self._control.send(answer)
 
     def _stop_all(self, marks):
-        """Stops every process without one of `marks`, so that none can be made while they are listed. Returns their pids."""
+        """Stops every process without one of `marks`, so that none can fork while they are listed. Returns their pids."""
         if self._has_domain and not marks:
             _send(-1, signal.SIGSTOP)
             return descendants.find_living()
@@ -166,7 +165,7 @@ class _Keeper:
         return found
 
     def _reap(self):
-        """Reaps what has ended. Returns True if no child is left."""
+        """Reaps ended children. Returns True if no child is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -199,7 +198,8 @@ def _keep(fds, preloaded):
 
 
 def live(fds, preloaded, reserves=False):
-    """Becomes the script or the program that the broker names. Never returns. `reserves` leaves processes to others."""
+    """Becomes the script, program or session that the broker selects. Never returns. With `reserves`, lowers its process limit so
+    that other activities can start."""
     code = 70
     try:
         child.become_a_script_process(fds)
@@ -210,8 +210,8 @@ def live(fds, preloaded, reserves=False):
         connection = _socket.socket(fileno=FRAME_FD)
         kind, received = receive_with_fds(connection, 1)
         connection.detach()
-        # Not earlier: while this process waits, another activity could open its memory. Through that, it could read the request,
-        # or change what this process does after that activity has ended.
+        # Only now: while this process waits, another activity could open its memory, and use that later to read the request or
+        # to change the behaviour of this process.
         child.open_up()
         if kind == b"P":
             program.become(script_process.receive, received)
@@ -229,24 +229,24 @@ def live(fds, preloaded, reserves=False):
 
 
 def _begin_session(control_fd, preloaded):
-    # A file that another activity left under the name of a module must not run here.
+    # A file of another activity must not be imported here in place of a module.
     path = sys.path[:]
     sys.path[:] = [entry for entry in path if entry != os.getcwd()]
-    from ..session import head  # only here: most activities are no sessions
+    from ..session import head  # only here, because most activities are no sessions
 
     sys.path[:] = path
     head.begin(control_fd, preloaded)
 
 
 def _reserve_processes():
-    """Leaves slots to the zygote and to keepers, so that an activity that takes all others cannot keep the next one out."""
+    """Leaves process slots to the zygote and to keepers, so that an activity that uses all others cannot block the next one."""
     soft, _ = child.resource.getrlimit(child.resource.RLIMIT_NPROC)
     if soft > 2 * RESERVED_PIDS:
         child.lower(child.resource.RLIMIT_NPROC, soft - RESERVED_PIDS, soft - RESERVED_PIDS)
 
 
 def _list_names(names):
-    """Returns each name once, with its number if it is not 1."""
+    """Returns each name once, with its count if that is not 1."""
     counted = {name: names.count(name) for name in names[:MAX_NAMED]}
     listed = [name if count == 1 else b"%s (%d)" % (name, count) for name, count in counted.items()]
     return b"\0".join(listed[:MAX_MISSING_ITEMS])

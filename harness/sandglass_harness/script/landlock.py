@@ -1,4 +1,4 @@
-"""The part of Landlock that keeps signals within a tree of processes (Linux 6.12, ABI 6)."""
+"""The part of Landlock that confines signals to a tree of processes (Linux 6.12, ABI 6)."""
 
 import ctypes
 import os
@@ -14,9 +14,9 @@ class _Ruleset(ctypes.Structure):
 
 
 def scope_signals():
-    """Puts this process, and what it starts from now on, into a domain of its own: it can send signals to nobody outside, and
-    open the memory and the environment of nobody outside. Processes of outer domains can still signal it. Returns False where
-    the kernel cannot do that."""
+    """Puts this process and its future descendants into a domain of its own. They can send signals to no process outside, and
+    cannot open the memory or the environment of one. Processes of outer domains can still signal them. Returns False if the
+    kernel does not support that."""
     rules = _Ruleset(0, 0, SCOPE_SIGNAL)
     try:
         fd = syscall(CREATE_RULESET, ctypes.byref(rules), ctypes.sizeof(rules), 0)
@@ -32,7 +32,7 @@ def scope_signals():
 
 
 def can_scope_signals():
-    """True if a process can be put into a domain from which it cannot signal this one. Tried with a child."""
+    """True if a process can be put into a domain from which it cannot signal this one. Probes with a child process."""
     pid = os.fork()
     if pid == 0:
         os._exit(0 if scope_signals() and refuses_signals_to(os.getppid()) else 1)

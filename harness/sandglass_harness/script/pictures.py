@@ -1,4 +1,4 @@
-"""Pictures of PIL, bounded before they are encoded."""
+"""Renders pictures of PIL, which it scales down before it encodes them."""
 
 import io
 
@@ -7,7 +7,7 @@ MAX_PICTURE_BYTES = 2_900_000  # before base64, so that a picture fits into one 
 
 
 def render(image):
-    """Returns the picture by its MIME type: PNG, or JPEG if that is too large."""
+    """Returns the encoded picture by MIME type: PNG, or JPEG if the PNG is too large."""
     scale = min(1.0, (MAX_PICTURE_PIXELS / max(1, image.width * image.height)) ** 0.5)
     if scale < 1:
         image = image.resize((max(1, int(image.width * scale)), max(1, int(image.height * scale))))

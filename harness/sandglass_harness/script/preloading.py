@@ -1,7 +1,7 @@
 """Loads tool files and modules before the first script. Each is first tried in a process of its own.
 
-Code that starts a thread or a process is loaded in each run instead: threads do not survive a fork, and processes do not
-survive a run.
+Code that starts a thread or a process is loaded in each run instead, because threads do not survive a fork, and processes do
+not survive a run.
 """
 
 import functools
@@ -24,7 +24,7 @@ def load(config):
     scope = tools.fresh_scope()
     files = tools.list_tool_files(config["tools"]) if config["tools"] else []
     if files:
-        import asyncio  # noqa: F401  once, for async tools; only if there are tools, because it slows each fork and each exit
+        import asyncio  # noqa: F401 - once, for async tools; only if there are tools, because it slows each fork and each exit
     jobs = [("preload", name, _guard_forks(_make_importer(name))) for name in config["preload"]]
     jobs += [("tools", os.path.basename(path), _guard_forks(functools.partial(tools.load_file, path, loop=loop))) for path in files]
     report = {"tools": {"loaded": [], "failed": []}, "preload": {"loaded": [], "failed": [], "deferred": []}}
@@ -71,8 +71,8 @@ def _guard_forks(job):
 
 
 def _try_jobs(jobs, scope):
-    """Returns a verdict for each job: `ok`, the list of names that it adds if each run must do it, or the error. After a job
-    that kills its process, the others continue."""
+    """Returns a verdict for each job: `ok`, or the error, or, if each run must do the job, the list of names that it adds. If a
+    job kills its process, the remaining jobs are tried in a new one."""
     verdicts = []
     while len(verdicts) < len(jobs):
         verdicts += _try_in_a_process(jobs[len(verdicts) :], scope)
@@ -82,10 +82,10 @@ def _try_jobs(jobs, scope):
 
 
 def _try_in_a_process(jobs, scope):
-    answers = os.memfd_create("verdicts")  # not a pipe: a process that inherited it would keep it open
+    answers = os.memfd_create("verdicts")  # not a pipe, which a process that inherited it would keep open
     pid = os.fork()
     if pid == 0:
-        with descendants.adopt_orphans():  # so that descendants in a session of their own are found as well
+        with descendants.adopt_orphans():  # so that descendants that called setsid() are found as well
             for job in jobs:
                 before = _count_threads(), descendants.find_living(), set(tools.select_public(scope))
                 verdict = _try_job(job, scope)

@@ -1,4 +1,4 @@
-"""Becomes a program: takes its descriptors, limits and environment, and executes it."""
+"""Turns this process into a program: sets its descriptors, limits and environment, and executes it."""
 
 import fcntl
 import json
@@ -14,7 +14,7 @@ from .script_process import FRAME_FD
 
 # The directory of the host's files, where the engine shows one. Nothing in the sandbox can write to it.
 INPUTS = "/inputs"
-# Counted for each process; what a program starts inherits them.
+# Limits per process, which the children of a program inherit.
 LIMITS = {
     "memory_bytes": resource.RLIMIT_AS,
     "cpu_sec": resource.RLIMIT_CPU,
@@ -24,8 +24,8 @@ LIMITS = {
 
 
 def become(receive, fds):
-    """Executes the program of the request that `receive` returns. Reports why it could not, and ends this process."""
-    # A file that another activity left under the name of a module must not run here, where the secrets of the program are.
+    """Executes the program of the request that `receive` returns. Returns only after it has reported why that failed."""
+    # A file of another activity must not be imported here in place of a module: this process has the secrets of the program.
     workspace = os.getcwd()
     sys.path[:] = [path for path in sys.path if os.path.realpath(path) != workspace]
     request = receive()
@@ -56,8 +56,8 @@ def _take_descriptors(has_terminal, fds):
 
 
 def _enter(path):
-    """Changes into a directory of the workspace or of the inputs; a link may lead there, as long as it ends inside. Returns False
-    after it has reported why not."""
+    """Changes into a directory of the workspace or of the inputs, also through links that end there. Returns False after it has
+    reported a failure."""
     root, shown = os.getcwd(), json.dumps(path)
     try:
         os.chdir(os.path.join(root, path))
@@ -92,7 +92,7 @@ def _limit(name, amount):
 
 
 def _restore_signals():
-    """The interpreter ignores two signals, and programs would inherit that."""
+    """Restores two signals that the interpreter ignores, because programs would inherit that."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
 

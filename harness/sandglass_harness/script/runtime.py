@@ -1,4 +1,4 @@
-"""Runs one script in this process. Needs neither a fork nor a sandbox: the caller brings an emitter."""
+"""Runs one script in this process. Needs neither a fork nor a sandbox; the caller provides an emitter."""
 
 import atexit
 import builtins
@@ -11,7 +11,7 @@ from . import display, emit, explain, tools as python_tools
 from .convert import ConversionError, to_json
 from .host_tools import ToolError
 
-# The endings of a run in this process.
+# The endings of a script in this process.
 DONE, RAISED, EXITED, TIMED_OUT = "done", "raised", "exited", "timed-out"
 
 
@@ -32,13 +32,14 @@ def run_script(
 ):
     """Executes `source` with fresh globals and reports an error through `emitter`.
 
-    `loaders` from preloading.load run first and add to `base_globals`; when one fails, the script does not start. `tools` are
-    the functions that call host tools, `tool_sources` the Python tools as the wire has them. `preamble` and `postamble` are
-    wrapper code of the caller: they run before and after the script in the same globals, as texts of their own, so that the
-    script keeps its line numbers. Returns (how it ended, exit code). A ScriptTimeout of the caller's clock is reported as
-    'Script timed out after Xs', with the traceback of its place. With `announces_script` the broker learns when the script itself
-    begins. Without `finishes`, threads and exit handlers are left alone: a
-    rehearsal must not use up those that preloaded modules registered.
+    `loaders` from preloading.load run first and add to `base_globals`; if one fails, the script does not start. `tools` are the
+    functions that call host tools, `tool_sources` the Python tools of the request. `preamble` and `postamble` are wrapper code of
+    the caller. They run before and after the script in the same globals, and are compiled separately, so that the script keeps
+    its line numbers. A ScriptTimeout of the caller's clock is reported as 'Script timed out after Xs', with the traceback of the
+    interrupted line. With `announces_script`, a frame tells the broker when the script itself begins. Without `finishes`, threads
+    and exit handlers are left alone, because a rehearsal must not use up those that preloaded modules registered.
+
+    Returns (one of the endings above, exit code).
     """
     emit.use(emitter)
     display.begin()
@@ -46,9 +47,9 @@ def run_script(
     base_globals = {} if base_globals is None else base_globals
     if not all(_load(name, job, base_globals, emitter) for name, job in loaders):
         return RAISED, 1
-    kinds = {"a tool of the host": tools or (), "an input": inputs or ()}
-    kinds["a Python tool"] = [each["name"] for each in tool_sources]
-    if base_globals and not _check_taken_names(kinds, base_globals, emitter):
+    names = {"a tool of the host": tools or (), "an input": inputs or ()}
+    names["a Python tool"] = [each["name"] for each in tool_sources]
+    if base_globals and not _check_names(names, base_globals, emitter):
         return RAISED, 1
     if tool_sources and not load_sources(tool_sources, base_globals, emitter):
         return RAISED, 1
@@ -60,7 +61,7 @@ def run_script(
             _run(preamble, explain.PREAMBLE, scope)
         is_setup = False
         if announces_script:
-            # The script can write frames, too: after this one the broker believes no failure of the set-up.
+            # The script can write frames itself. After this one the broker ignores reports of setup failures.
             emitter.send({"type": "setup_over"})
         _run(source, explain.FILENAME, scope)
         if postamble:
@@ -101,7 +102,7 @@ def _load(name, job, scope, emitter, filename=None):
 
 
 def _line_of(error, filename):
-    """Returns the line as a SyntaxError writes it."""
+    """Returns the file name and line number in the format of a SyntaxError, or an empty text."""
     line = explain.last_line(error, filename)
     return "" if line is None else f" ({filename}, line {line})"
 
@@ -113,20 +114,20 @@ def load_sources(sources, scope, emitter):
     return all(_load(name, job, scope, emitter, filename) for (name, job), filename in pairs)
 
 
-def _check_taken_names(kinds, base_globals, emitter):
-    """Returns True if no name of the run is that of a function of the tools directory; else reports it."""
-    for kind, names in kinds.items():
+def _check_names(names_by_kind, base_globals, emitter):
+    """Returns True if no name of the run is also a function of the tools directory. Otherwise reports the name."""
+    for kind, names in names_by_kind.items():
         taken = next((name for name in names if python_tools.is_from_tools_directory(base_globals.get(name))), None)
         if taken is not None:
-            message = f"{taken} is {kind} of this run, and a function of the tools directory: give one another name"
+            message = f"{taken} is both {kind} of this run and a function of the tools directory; rename one of them"
             _report(emitter, message, None, "setup")
             return False
     return True
 
 
 def report_ending(emitter, error, timeout_text, is_setup=False, note=""):
-    """Reports the exception that left the script, or the code before it; `note` follows the message of a timeout. Returns (how it ended,
-    exit code)."""
+    """Reports the exception that ended the script, or the code before it; `note` follows the message of a timeout. Returns (the
+    ending, exit code)."""
     if isinstance(error, emit.ScriptTimeout):
         place = explain.describe_place(error)
         _report(emitter, f"Script timed out after {timeout_text}s{note}", place, "timeout")
@@ -153,12 +154,12 @@ def report_ending(emitter, error, timeout_text, is_setup=False, note=""):
 
 
 def report_timeout(emitter, timeout_text):
-    """Reports a timeout outside of the script: before it, or while its error was described."""
+    """Reports a timeout outside the script: before it, or while its error was being described."""
     _report(emitter, f"Script timed out after {timeout_text}s", None, "timeout")
 
 
 def rehearse():
-    """Touches the memory that every run writes to: page faults after a fork are most of the cost of a short run."""
+    """Touches the memory that every run writes to, because page faults after a fork dominate the time of a short run."""
     scope = _fresh_globals({}, {})
     exec(compile("values = [n for n in range(3)]", explain.FILENAME, "exec", dont_inherit=True), scope)
     json.dumps(to_json({"values": scope["values"]}), separators=(",", ":")).encode()
@@ -166,7 +167,7 @@ def rehearse():
 
 
 def base_names(base_globals):
-    """Returns the names that every script finds."""
+    """Returns the globals that every script has."""
     own = {"display": display.display, "ToolError": ToolError, "ConversionError": ConversionError}
     return {**base_globals, **emit.HELPERS, **own}
 
@@ -184,8 +185,7 @@ def _fresh_globals(base_globals, own):
 
 
 def _finish_threads_and_exit_handlers():
-    """Does what the interpreter does at the end of a program, even a failed one: waits for threads that are not daemons, and
-    runs atexit handlers."""
+    """Does what the interpreter does at the end of every program: waits for non-daemon threads, and runs atexit handlers."""
     # Not by threading._shutdown, which swallows a ScriptTimeout from Python 3.13 on.
     for end_a_pool in reversed(threading._threading_atexits):
         end_a_pool()
@@ -206,7 +206,7 @@ def _report(emitter, message, traceback, kind):
     try:
         emitter.send({"type": "error", "message": message, "traceback": traceback, "kind": kind})
     except OSError:
-        pass  # the script closed the descriptor: the broker reports how the process ended
+        pass  # the script has closed the descriptor; the broker reports how the process ended
     except emit.ScriptTimeout as timeout:
         if not timeout.after_line:
             raise  # the error was not sent; the caller reports the timeout

@@ -1,6 +1,6 @@
-"""The part of a script's process that is the same on every engine: take a request, run or check the script, report the end.
+"""The part of a script's process that is the same on every engine: receives a request, runs or checks the script, reports the end.
 
-`child` gets here by a fork, `in_place` in an interpreter that was made for one run.
+`child` uses it in a forked process, `in_place` in an interpreter that was started for one run.
 """
 
 import binascii
@@ -17,24 +17,25 @@ from .convert import to_json
 
 _HOME = ".sandglass/home"  # in a directory of packages
 _REHEARSAL = b"""{"script": "emit_result([n for n in range(3)])", "inputs": {}, "secrets": {}, "limits": {}, "deadline": 1e12,
-"timeout_text": "30", "tools": null, "tool_sources": null, "stdin_base64": null, "preamble": null, "postamble": null, "check": null}"""
-FRAME_FD = 3  # frames go out over it; requests and answers come in, each as a length and JSON
+"timeout_text": "30", "tools": null, "tool_sources": null, "stdin_base64": null, "preamble": null, "postamble": null, "check":
+null}"""
+FRAME_FD = 3  # frames leave over it; requests and answers arrive, each as a length and JSON
 
 
 class Preloaded:
-    """Tools and modules loaded before the first script: globals, loaders that each run calls itself, and the names that
-    these add. `notes_imports` is true where the modules that a run loads are reported: in sandboxes with packages."""
+    """Tools and modules loaded before the first script: globals, loaders that each run calls itself, and the names that these
+    loaders add. `notes_imports` is True in sandboxes with packages, where each run reports the modules that it loads."""
 
     def __init__(self, base_globals, loaders=(), added=(), notes_imports=False):
         self.base_globals, self.loaders, self.added, self.notes_imports = base_globals, loaders, added, notes_imports
 
 
 class SetupError(Exception):
-    """The script cannot run, because something that it needs is missing."""
+    """The script cannot run, because it lacks a prerequisite."""
 
 
 def warm_up():
-    """Does once what every run does, so that forks and snapshots of this process start with warm caches."""
+    """Runs the code paths of every run once, so that forks and snapshots of this process start with warm caches."""
     exec(compile("def f(n):\n    return [i for i in range(n)]\nx = f(3)", "<warm>", "exec"), {})
     json.dumps(to_json({"a": [1, 2.5, "x", None, True]}))
     json.loads('{"a": [1, 2.5, "x", null, true]}')
@@ -45,8 +46,8 @@ def warm_up():
 
 
 def rehearse():
-    """Serves a request without reports. It touches the memory that every run touches: page faults after a fork, those of code
-    included, are most of the cost of a short run."""
+    """Serves a request without reports, to touch the memory that every run touches. Page faults after a fork, including those of
+    code, dominate the time of a short run."""
     before = emit.current
     _serve(json.loads(bytearray(_REHEARSAL)), emit.SilentEmitter(FRAME_FD), Preloaded({}), None, finishes=False)
     emit.use(before)
@@ -63,7 +64,7 @@ def open_streams():
 
 
 def receive():
-    """Returns the next request. Ends the process when there is none."""
+    """Returns the next request. Ends the process if there is none."""
     request = _receive_message()
     if request.pop("in_parts", False):
         request.update(_receive_message())
@@ -77,7 +78,7 @@ def _receive_message():
 def run(request, emitter, preloaded, make_bridge):
     """Serves a request. Returns the exit code.
 
-    `make_bridge()` is called if there are tools. Without a deadline in the request, the broker or the engine raises SIGALRM.
+    Calls `make_bridge()` if there are tools. Without a deadline in the request, the broker or the engine sends SIGALRM.
     """
     code, notes = _serve(request, emitter, preloaded, make_bridge)
     _send_finished(notes)
@@ -85,7 +86,7 @@ def run(request, emitter, preloaded, make_bridge):
 
 
 def _serve(request, emitter, preloaded, make_bridge, finishes=True):
-    """Returns the exit code, and which modules the script loaded."""
+    """Returns the exit code, and the record of the modules that the script loaded."""
     give_input(request.get("stdin_base64"))
     os.environ.update(request["secrets"])
     text.hide(request["secrets"])
@@ -101,15 +102,14 @@ def _serve(request, emitter, preloaded, make_bridge, finishes=True):
             code = _execute(request, emitter, preloaded, make_bridge, finishes)
         emit.disarm()
     except emit.ScriptTimeout:
-        if code is None:  # otherwise it came after the script was done
+        if code is None:  # otherwise the script was already done
             code = 1
             runtime.report_timeout(emitter, request["timeout_text"])
     return code, notes
 
 
 def find_home_files():
-    """Lists directories with files that packages expect in the home directory, such as a font cache that takes long to
-    build."""
+    """Lists directories with files that packages expect in the home directory, such as a font cache, which is slow to build."""
     sources = [os.path.join(path, _HOME) for path in sys.path[1:] if path.startswith("/")]  # the first is the workspace
     return [source for source in sources if os.path.isdir(source)]
 
@@ -121,7 +121,7 @@ def copy_home_files(sources):
 
 
 def _copy_tree(source, target):
-    """Like shutil.copytree, which takes twice as long for a few small files. What is there stays: it may belong to a script."""
+    """Copies like shutil.copytree, in half the time for a few small files. Keeps existing files, which may belong to a script."""
     for entry in os.scandir(source):
         path = os.path.join(target, entry.name)
         try:
@@ -131,12 +131,12 @@ def _copy_tree(source, target):
             else:
                 with open(entry.path, "rb") as original, open(path, "xb") as copy:
                     copy.write(original.read())
-        except OSError:  # something is in its place, or the disk is full: it is made again when it is needed
+        except OSError:  # it exists, or the disk is full; packages create missing files again
             continue
 
 
 def give_input(content):
-    """Makes descriptor 0 read these bytes: from a file without a name, so that programs of the script can read them, too."""
+    """Makes descriptor 0 an unnamed file with these bytes, so that programs of the script can read them, too."""
     if content is None:
         return
     with _open_unnamed() as file:
@@ -148,7 +148,7 @@ def give_input(content):
 
 
 def _open_unnamed():
-    if hasattr(os, "memfd_create"):  # nobody else can open it, and it needs no space on the disk
+    if hasattr(os, "memfd_create"):  # other processes cannot open it, and it needs no disk space
         return open(os.memfd_create("input"), "w+b", buffering=0)
     path = os.path.join(os.environ.get("TMPDIR") or "/tmp", ".sandglass-input")
     file = open(path, "x+b", buffering=0)
@@ -207,7 +207,7 @@ def _tools(request, make_bridge):
 
 
 def _send_finished(notes):
-    """Reports that the run is finished, and what it loaded. Only the end of its process follows."""
+    """Reports that the run is finished, and the modules that it loaded. The process ends next."""
     frame, loaded = {"type": "finished"}, notes.loaded
     if loaded:
         frame["imported"] = loaded

@@ -1,7 +1,7 @@
 """One filter of system calls for every Linux engine, loaded by the zygote before its first fork.
 
 It refuses calls that a script of the same uid could use against the broker and the zygote, calls whose effects outlive its
-processes or no network namespace confines, and rarely audited parts of the kernel. See docs/system-calls.md.
+processes or escape its network namespace, and rarely audited parts of the kernel. See docs/system-calls.md.
 """
 
 import ctypes
@@ -59,11 +59,11 @@ NUMBERS = {
 
 # Refused with EPERM, whatever the arguments are.
 REFUSED = (
-    # a filter does not see the operations of a ring
+    # io_uring operations bypass seccomp
     "io_uring_setup", "io_uring_enter", "io_uring_register",
-    # its contexts are counted for the whole machine (fs.aio-max-nr)
+    # its contexts count towards a limit of the whole machine (fs.aio-max-nr)
     "io_setup",
-    # other processes' memory, descriptors and advice
+    # other processes' memory, descriptors and madvise hints
     "ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease", "pidfd_getfd", "kcmp",
     "migrate_pages", "move_pages",
     # parts of the kernel that no script needs
@@ -91,38 +91,38 @@ _UNIX, _INET, _INET6, _STREAM, _DGRAM, _RAW = 1, 2, 10, 1, 2, 3
 # Families that a network namespace confines.
 SOCKET_FAMILIES = (_UNIX, _INET, _INET6)
 
-# The sockets of the last two: (family, type) and their protocols. For a type or a protocol that it does not have, the kernel
-# starts modprobe on the machine, and what that loads stays loaded.
+# The IP sockets: (family, type) and their protocols. For an unknown type or protocol, the kernel starts modprobe on the machine,
+# and the module stays loaded.
 SOCKETS = {
     (_INET, _STREAM): (0, 6), (_INET, _DGRAM): (0, 17, 1), (_INET6, _STREAM): (0, 6), (_INET6, _DGRAM): (0, 17, 58),
 }  # fmt: skip
 
-# Options of sockets that are refused: (level, options).
+# Refused socket options: (level, options).
 SOCKET_OPTIONS = (
-    # SO_ATTACH_FILTER, SO_ATTACH_BPF, SO_ATTACH_REUSEPORT_CBPF, SO_ATTACH_REUSEPORT_EBPF: the memory of compiled filters is
-    # counted for the whole machine (net.core.bpf_jit_limit), not for a control group
+    # SO_ATTACH_FILTER, SO_ATTACH_BPF, SO_ATTACH_REUSEPORT_CBPF, SO_ATTACH_REUSEPORT_EBPF: the memory of compiled filters
+    # counts towards a limit of the whole machine (net.core.bpf_jit_limit), not of a control group
     (1, (26, 50, 51, 52)),
-    # IP_ADD_MEMBERSHIP, IP_ADD_SOURCE_MEMBERSHIP, MCAST_JOIN_GROUP, MCAST_JOIN_SOURCE_GROUP: the kernel leaves a group,
-    # and counts that, seconds after the end of the socket
+    # IP_ADD_MEMBERSHIP, IP_ADD_SOURCE_MEMBERSHIP, MCAST_JOIN_GROUP, MCAST_JOIN_SOURCE_GROUP: the kernel leaves a
+    # group, and counts that, seconds after the socket is closed
     (0, (35, 39, 42, 46)),
     # IPV6_ADD_MEMBERSHIP, IPV6_JOIN_ANYCAST, MCAST_JOIN_GROUP, MCAST_JOIN_SOURCE_GROUP. IPV6_FLOWLABEL_MGR: a label keeps an
     # address of 16 bytes for up to 150 s after its socket, and /proc/net/ip6_flowlabel shows it
     (41, (20, 27, 42, 46, 32)),
-    # TCP_MD5SIG, TCP_ULP, TCP_MD5SIG_EXT, TCP_AO_ADD_KEY: the kernel loads ciphers and digests for anybody, those of TCP_AO_ADD_KEY
-    # by a name that the caller gives, and those of TLS once TCP_ULP has chosen it
+    # TCP_MD5SIG, TCP_ULP, TCP_MD5SIG_EXT, TCP_AO_ADD_KEY: the kernel loads ciphers and digests for any user: those of
+    # TCP_AO_ADD_KEY by the caller's choice of name, and those of TLS once TCP_ULP has selected it
     (6, (14, 31, 32, 38)),
 )
 
-# SO_LINGER succeeds and does nothing. Otherwise the last process to close such a socket waits for its peer, even if the socket does not
-# block. That could be the broker, to which a script can send the descriptor.
+# The filter turns SO_LINGER into a no-op. Otherwise the last process to close such a socket would wait for its peer, even if the
+# socket is non-blocking. That could be the broker, to which a script can send the descriptor.
 _SOL_SOCKET, _SO_LINGER = 1, 13
 
-_TYPE_MASK = 0xF  # SOCK_NONBLOCK and SOCK_CLOEXEC stand above it
+_TYPE_MASK = 0xF  # without SOCK_NONBLOCK and SOCK_CLOEXEC
 _CLONE_NAMESPACES = 0x7E020000  # every CLONE_NEW* flag that clone(2) takes
 # TIOCSTI and TIOCLINUX type into a terminal, FIOSETOWN and SIOCSPGRP are F_SETOWN.
 _TYPING, _OWNING = (0x5412, 0x541C), (0x8901, 0x8902)
 # TIOCSETD; SIOCGIFBR, SIOCSIFBR, SIOCBRADDBR, SIOCBRDELBR; SIOCGIFVLAN, SIOCSIFVLAN; SIOCADDDLCI, SIOCDELDLCI: the kernel loads
-# a line discipline, bridge, 8021q or dlci before it asks for a capability.
+# a line discipline, bridge, 8021q or dlci before it checks for a capability.
 _LOADING = (0x5423, 0x8940, 0x8941, 0x89A0, 0x89A1, 0x8982, 0x8983, 0x8980, 0x8981)
 _F_SETOWN, _F_SETOWN_EX = 8, 15
 _F_SET_RW_HINT, _F_SET_FILE_RW_HINT = 1036, 1038
@@ -145,12 +145,12 @@ def _low(arg):
 
 
 def _one_of(values):
-    """Returns jumps that skip the next instruction if the value is one of these."""
+    """Creates jumps that skip the next instruction if the loaded value is one of `values`."""
     return [(_JEQ, len(values) - i, 0, value) for i, value in enumerate(values)]
 
 
-def _refused_options():
-    """Returns jumps that refuse the options of SOCKET_OPTIONS and pass over SO_LINGER, for a rule that then allows."""
+def _refuse_options():
+    """Creates instructions that refuse SOCKET_OPTIONS and turn SO_LINGER into a no-op. The rule must end with ALLOW."""
     program = [(_LD, 0, 0, _low(1)), (_JEQ, 0, 3, _SOL_SOCKET), (_LD, 0, 0, _low(2)), (_JEQ, 0, 1, _SO_LINGER), (_RET, 0, 0, _errno(0))]
     for level, options in SOCKET_OPTIONS:
         body = [(_LD, 0, 0, _low(2)), *_one_of(options), (_RET, 0, 0, _ALLOW), (_RET, 0, 0, _errno(errno.EPERM))]
@@ -158,8 +158,8 @@ def _refused_options():
     return program
 
 
-def _socket_protocols():
-    """Returns jumps that decide on sockets of the families and types of SOCKETS, for a rule that then refuses."""
+def _decide_protocols():
+    """Creates instructions that decide on the families and types of SOCKETS. The rule must end with a refusal."""
     program = []
     for (family, kind), protocols in SOCKETS.items():
         refused = (_RET, 0, 0, _errno(errno.EPROTONOSUPPORT))
@@ -170,10 +170,10 @@ def _socket_protocols():
 
 
 def build(machine, zygote=None):
-    """Returns the BPF program for a machine, as a list of (code, jump if true, jump if false, constant).
+    """Builds the BPF program for a machine, as a list of (code, jump if true, jump if false, constant).
 
-    With the pid of the zygote, no signal reaches the zygote either, and none goes to all processes at once: one activity could
-    end all others that share its domain of trust.
+    With the pid of the zygote, the filter also refuses signals to the zygote and to all processes at once, by which one activity
+    could end all others in the same trust domain.
     """
     numbers = NUMBERS[machine]
     program = [(_LD, 0, 0, _ARCH), (_JEQ, 1, 0, AUDIT_ARCH[machine]), (_RET, 0, 0, _KILL), (_LD, 0, 0, _NR)]
@@ -188,7 +188,7 @@ def build(machine, zygote=None):
 
     for name in REFUSED:
         rule(name, [(_RET, 0, 0, eperm)])
-    # Programs fall back to clone(2), whose flags a filter can read.
+    # A filter cannot read the flags of clone3. Programs fall back to clone(2).
     rule("clone3", [(_RET, 0, 0, _errno(errno.ENOSYS))])
     rule("clone", [(_LD, 0, 0, _low(0)), (_JSET, 0, 1, _CLONE_NAMESPACES), (_RET, 0, 0, eperm), (_RET, 0, 0, _ALLOW)])
     rule(
@@ -196,7 +196,7 @@ def build(machine, zygote=None):
         [
             (_LD, 0, 0, _low(0)), *_one_of(SOCKET_FAMILIES), (_RET, 0, 0, _errno(errno.EAFNOSUPPORT)),
             (_JEQ, 0, 1, _UNIX), (_RET, 0, 0, _ALLOW),
-            *_socket_protocols(),
+            *_decide_protocols(),
             (_LD, 0, 0, _low(1)), (_AND, 0, 0, _TYPE_MASK), (_JEQ, 0, 1, _RAW), (_RET, 0, 0, eperm),
             (_RET, 0, 0, _errno(errno.ESOCKTNOSUPPORT)),
         ],
@@ -205,14 +205,14 @@ def build(machine, zygote=None):
         "socketpair",
         [(_LD, 0, 0, _low(0)), (_JEQ, 1, 0, 1), (_RET, 0, 0, _errno(errno.EAFNOSUPPORT)), (_RET, 0, 0, _ALLOW)],
     )
-    rule("setsockopt", [*_refused_options(), (_RET, 0, 0, _ALLOW)])
-    # Huge pages come from a pool of the machine, and no limit of memory counts them.
+    rule("setsockopt", [*_refuse_options(), (_RET, 0, 0, _ALLOW)])
+    # Huge pages come from a pool of the machine, and no memory limit accounts for them.
     for name, flags, huge in (("mmap", 3, _MAP_HUGETLB), ("memfd_create", 1, _MFD_HUGETLB)):
         rule(
             name, [(_LD, 0, 0, _low(flags)), (_JSET, 0, 1, huge), (_RET, 0, 0, _errno(errno.ENOMEM)), (_RET, 0, 0, _ALLOW)]
         )
-    # The memory of filters is counted for the whole machine (net.core.bpf_jit_limit), not for a control group. Programs that can
-    # do without a filter continue after EINVAL, as on a kernel without filters.
+    # The memory of filters counts towards a limit of the whole machine (net.core.bpf_jit_limit), not of a control group. Programs
+    # with optional filters continue after EINVAL, as on a kernel without filters.
     einval = _errno(errno.EINVAL)
     rule(
         "seccomp",
@@ -228,7 +228,7 @@ def build(machine, zygote=None):
     )  # fmt: skip
     for name in OWN_PID_ONLY:
         rule(name, [(_LD, 0, 0, _low(0)), (_JEQ, 1, 0, 0), (_RET, 0, 0, eperm), (_RET, 0, 0, _ALLOW)])
-    # prlimit64(pid, resource, new, old): any process may be read; only the caller itself may be changed.
+    # prlimit64(pid, resource, new, old) may read the limits of any process, and change only those of the caller.
     rule(
         "prlimit64",
         [
@@ -238,7 +238,7 @@ def build(machine, zygote=None):
             (_RET, 0, 0, eperm), (_RET, 0, 0, _ALLOW),
         ],
     )  # fmt: skip
-    # (PRIO_PROCESS, 0) and (IOPRIO_WHO_PROCESS, 0): PRIO_USER 0 would renice the broker too.
+    # Only (PRIO_PROCESS, 0) and (IOPRIO_WHO_PROCESS, 0), because PRIO_USER 0 would renice the broker too.
     for name, which in (("setpriority", 0), ("ioprio_set", 1)):
         rule(
             name,
@@ -252,10 +252,10 @@ def build(machine, zygote=None):
     for name in NOT_THE_BROKER:
         pids = (*harness, _ALL) if name == "kill" and zygote is not None else harness
         rule(name, [(_LD, 0, 0, _low(0)), *_one_of(pids), (_RET, 0, 0, _ALLOW), (_RET, 0, 0, eperm)])
-    if zygote is not None:  # a descriptor of /proc/PID takes the place of one by pidfd_open
+    if zygote is not None:  # a descriptor of /proc/PID works in place of one from pidfd_open
         rule("pidfd_send_signal", [(_RET, 0, 0, eperm)])
-    # The owner of a descriptor is sent signals when there is something to read. -1 is the broker's process group.
-    # A hint about writes stays with the inode, where every run can read it.
+    # The owner of a descriptor gets a signal when it becomes readable. -1 is the broker's process group.
+    # A write hint stays with the inode, where every run can read it.
     owners, refused = (*harness, _ALL), (_F_SETOWN_EX, _F_SET_RW_HINT, _F_SET_FILE_RW_HINT)
     rule(
         "fcntl",
@@ -281,7 +281,7 @@ def load(zygote=None):
     """Loads the filter into this process, permanently. Every process that it forks inherits it."""
     machine = os.uname().machine
     if machine not in NUMBERS:
-        raise OSError(errno.ENOSYS, "no system call filter for " + machine)
+        raise OSError(errno.ENOSYS, "no system call filter for the architecture " + machine)
     program = build(machine, zygote)
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *i) for i in program))
 

@@ -1,11 +1,11 @@
-"""Replaces `show()` of libraries, which would open a window, a browser or a program."""
+"""Replaces the `show()` of libraries, which would open a window, a browser or a program."""
 
 from . import display
 from .door import called_by_script
 
 
 def hook_matplotlib(module):
-    """`plt.show()` and `figure.show()` show and close the figures, with every backend that has no window: `use('Agg')`, too."""
+    """Makes `plt.show()` and `figure.show()` display and close the figures, with every backend without a window, such as `Agg`."""
 
     @called_by_script
     def show(self):
@@ -19,7 +19,7 @@ def hook_matplotlib(module):
 
 
 def hook_plotly(module):
-    """`figure.show()` shows the figure. (Without IPython and nbformat it would raise.)"""
+    """Makes `figure.show()` display the figure. Without IPython and nbformat it would raise."""
 
     @called_by_script
     def show(fig, *_args, **_options):
@@ -29,7 +29,7 @@ def hook_plotly(module):
 
 
 def hook_pillow(module):
-    """`image.show()` shows the picture. (It would run a program of the desktop.)"""
+    """Makes `image.show()` display the picture instead of running a desktop program."""
 
     class Viewer(module.Viewer):
         @called_by_script

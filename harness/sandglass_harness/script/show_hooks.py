@@ -1,7 +1,7 @@
-"""Makes `show()` of libraries show displays: one finder changes a few modules after their import, another one provides
-`IPython.display` where IPython is not installed.
+"""Makes the `show()` of libraries create displays: one finder patches a few modules after their import, another one provides
+`IPython.display` if IPython is not installed.
 
-A script that uses none of these modules imports nothing for it. The first finder costs any other import one look into a dict; the
+A script that uses none of these modules imports nothing for this. The first finder adds one dict lookup to any other import; the
 second is asked only for imports that would fail.
 """
 
@@ -22,10 +22,10 @@ def install():
 
 
 class _HookFinder:
-    """Finds a module by the other finders, and has a function change it after it is loaded."""
+    """Finds a module by the other finders, and patches it after it is loaded."""
 
     def find_spec(self, name, path=None, target=None):
-        """Finds the modules of the table alone."""
+        """Finds only the modules of _HOOKED."""
         function = _HOOKED.get(name)
         if function is None:
             return None
@@ -42,20 +42,20 @@ class _HookFinder:
 
 
 class _HookLoader:
-    """A loader that changes the module after the other loader is done. It stays as that one in every other way."""
+    """A loader that patches the module after the other loader is done, and delegates everything else to it."""
 
     def __init__(self, loader, function):
         self._loader, self._function = loader, function
 
     def exec_module(self, module):
-        """Executes the module, then changes it."""
+        """Executes the module, then patches it."""
         module.__spec__.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)
         from . import show_functions
 
         try:
             getattr(show_functions, self._function)(module)
-        except Exception:  # a version without this place stays unchanged
+        except Exception:  # a version without the patched function stays unchanged
             pass
 
     def __getattr__(self, name):
@@ -63,10 +63,11 @@ class _HookLoader:
 
 
 class _ShimFinder:
-    """Finds a small IPython.display where there is no IPython. A package of that name wins: this finder is the last."""
+    """Finds a small IPython.display if IPython is not installed. It is the last finder, so an installed IPython takes
+    precedence."""
 
     def find_spec(self, name, _path=None, _target=None):
-        """Finds the modules of the shim alone."""
+        """Finds only the modules of _SHIM."""
         if name not in _SHIM:
             return None
         if name != "IPython" and not getattr(sys.modules.get("IPython"), "is_shim", False):
@@ -76,7 +77,7 @@ class _ShimFinder:
         return ModuleSpec(name, self, is_package=name in ("IPython", "IPython.core"))
 
     def create_module(self, _spec):
-        """Uses the usual kind of module."""
+        """Returns None, for an ordinary module."""
         return None
 
     def exec_module(self, module):

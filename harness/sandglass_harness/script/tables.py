@@ -1,4 +1,4 @@
-"""Tables of pandas and polars as JSON: their columns, and the first rows."""
+"""Converts tables of pandas and polars to JSON: their columns, and the first rows."""
 
 import sys
 
@@ -51,7 +51,7 @@ def _table(columns, contents, rows, width):
 
 
 def _cell(item):
-    """Returns an item as JSON; as text if JSON cannot carry it or it is long."""
+    """Returns an item as JSON, or as text if JSON cannot represent it or it is a container."""
     if item is None or isinstance(item, (bool, int, float, str)):
         if isinstance(item, str):
             return item[:MAX_CELL]

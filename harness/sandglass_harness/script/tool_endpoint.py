@@ -1,7 +1,7 @@
 """Tool calls over a WebSocket (RFC 6455): the endpoint of one script, for one connection of the host.
 
-It listens before anything of the script runs, and prints a line that names its port. When a client proves the token, it
-stops listening. Calls and answers then go over this connection, in place of the frame socket.
+It listens before any part of the script runs, and prints a line with its port. Once a client has sent the token, it stops
+listening. Calls and answers then use this connection instead of the frame socket.
 """
 
 import os
@@ -43,7 +43,7 @@ def connect(endpoint, execution_id):
         sock, answer, early = _await_host(listener, endpoint["token"].encode())
     finally:
         listener.close()
-    try:  # now that nobody else can connect
+    try:  # only now, when no other client can connect
         sock.setblocking(True)
         sock.sendall(answer)
     except OSError:
@@ -65,7 +65,7 @@ def _listen(host):
 
 
 class _Client:
-    """A client that has not proved the token yet."""
+    """A client that has not sent the token yet."""
 
     def __init__(self, sock):
         self.socket = sock
@@ -73,8 +73,8 @@ class _Client:
         self._request = bytearray()
 
     def read(self, token):
-        """Reads a part of the request. Returns the answer and the bytes after the request if the token is right, or None while
-        the request is incomplete. Raises ValueError, with the status of the answer, for any other client."""
+        """Reads a part of the request. Returns the response and the bytes after the request if the token is right, or None while
+        the request is incomplete. Raises ValueError with the HTTP status of the response for any other client."""
         try:
             data = self.socket.recv(_MAX_HEAD_BYTES)
         except BlockingIOError:
@@ -92,7 +92,7 @@ class _Client:
         return _answer_to(head, token), early
 
     def refuse(self, status):
-        """Answers with a status and closes."""
+        """Responds with an HTTP status and closes."""
         try:
             self.socket.send(f"HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".encode())
         except OSError:
@@ -101,7 +101,8 @@ class _Client:
 
 
 def _await_host(listener, token):
-    """Serves clients until one has the token. Slow clients do not keep the host out; a flood of them can, as the oldest are dropped."""
+    """Serves clients until one sends the token. Slow clients do not block the host, but a flood of clients can, as the oldest are
+    dropped."""
     deadline = time.monotonic() + ACCEPT_SEC
     clients = {}
     poll = select.poll()
@@ -143,7 +144,7 @@ def _await_host(listener, token):
 
 
 def _answer_to(head, token):
-    """Returns the answer that opens a WebSocket. Raises ValueError with the status of any other answer."""
+    """Returns the response that opens a WebSocket. Raises ValueError with the HTTP status of any other response."""
     first, *lines = head.split(b"\r\n")
     fields = {}
     for line in lines:
@@ -168,7 +169,8 @@ def _base64(data):
 
 
 def _sha1(data):
-    """SHA-1 of a short text, which the handshake requires. `hashlib` would load OpenSSL, or a file of that name from the workspace."""
+    """Computes the SHA-1 of a short text, for the handshake. `hashlib` would load OpenSSL, or a file of that name from the
+    workspace."""
     h = [0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476, 0xC3D2E1F0]
     padded = data + b"\x80" + bytes(-(len(data) + 9) % 64) + struct.pack(">Q", len(data) * 8)
     for at in range(0, len(padded), 64):
@@ -195,7 +197,7 @@ def _rotate(word, count):
 
 
 class Connection(Emitter):
-    """The connection of the host: calls go out as text messages, answers come in. Once it is closed, every call fails."""
+    """The connection of the host. It sends calls as text messages and receives answers. Once it is closed, every call fails."""
 
     def __init__(self, sock, execution_id, early=b""):
         super().__init__(sock.fileno())
@@ -207,7 +209,7 @@ class Connection(Emitter):
         self._failure = None
 
     def line_of(self, frame):
-        """Returns the line of a frame. No broker adds the id of the run here."""
+        """Encodes a frame as a line, with the id of the run, which no broker adds here."""
         return encode({"type": frame["type"], "execution_id": self._execution_id, **frame})
 
     def send_line(self, line):
@@ -215,7 +217,7 @@ class Connection(Emitter):
         super().send_line(_frame(_TEXT, line))
 
     def read(self, _size):
-        """Returns the next answer as the frame socket gives it: its length, then JSON. Raises ToolError."""
+        """Returns the next answer in the format of the frame socket: its length, then JSON. Raises ToolError."""
         while True:
             message = self._next_message()
             if message is not None:
@@ -235,12 +237,12 @@ class Connection(Emitter):
             super()._write(data)
         except OSError:
             raise self._fail(self._reason_of_end()) from None
-        except BaseException:  # a signal in the middle of a frame: the host could not read what follows
+        except BaseException:  # a signal interrupted a frame, so the host could not parse the next one
             self._fail("a call was interrupted while it was being sent, so the connection to the host was closed")
             raise
 
     def _reason_of_end(self):
-        """Returns why the host has closed the connection, if it has said so."""
+        """Returns the reason that the host gave for closing the connection, or a general message."""
         try:
             self._socket.setblocking(False)
             self._buffer += self._socket.recv(1 << 16)
@@ -302,7 +304,7 @@ class Connection(Emitter):
         return bool(first & 0x80), kind, payload
 
     def _fail(self, message, code=None):
-        """Closes the connection. Returns the error of the call; all later calls raise the same."""
+        """Closes the connection. Returns the error of this call and of all later ones."""
         if self._failure is None:
             self._failure = message
             try:
@@ -316,7 +318,7 @@ class Connection(Emitter):
 
 
 def _frame(kind, payload):
-    """Returns one frame, without a mask, as servers send them."""
+    """Encodes one frame, unmasked, as servers send them."""
     length = len(payload)
     if length < 126:
         return struct.pack(">BB", 0x80 | kind, length) + payload

@@ -1,4 +1,4 @@
-"""Makes the functions that a script calls for host tools, from the signatures of a run."""
+"""Generates the functions that a script calls for host tools, from the signatures of a run."""
 
 import sys
 import types
@@ -11,7 +11,7 @@ _MAX_SHOWN_NAME = 100
 
 
 class _LeftOut:
-    """The default of an optional parameter that has no default of its own."""
+    """The default of an optional parameter without a default in its schema."""
 
     def __repr__(self):
         return "..."
@@ -30,7 +30,7 @@ _CODE_GLOBALS = {
 def make_functions(signatures, bridge, stubs=None):
     """Returns a dict from name to function. Each has the parameters, defaults, annotations and docstring of its tool.
 
-    `stubs` are the texts of Python tools by name, which only describe_tool needs.
+    `stubs` are the stubs of Python tools by name, which only describe_tool needs.
     """
     codes = {}
     made = {signature["name"]: _make_function(signature, bridge, codes) for signature in signatures}
@@ -68,7 +68,7 @@ def _make_function(signature, bridge, codes):
 
 
 def _unused_name(names, name="more"):
-    """Returns a name that no parameter has: `more`, for the keyword arguments beyond the parameters, or another."""
+    """Returns `name`, with underscores appended until no parameter has that name."""
     while name in names:
         name += "_"
     return name
@@ -77,7 +77,7 @@ def _unused_name(names, name="more"):
 def _compile_code(count, more):
     """Compiles a function with `count` parameters, whose names are set later. Done once per shape, because it is slow.
 
-    Its code removes the frames of the harness; called_by_script() would hide the parameters from Python's own messages.
+    Its code removes the frames of the harness itself: called_by_script() would hide the parameters from Python's own messages.
     """
     names = [f"p{i}" for i in range(count)]
     head = ", ".join([*names, *(["**more"] if more else [])])
@@ -116,7 +116,7 @@ def _describe_tool(signatures, stubs):
         signature = signatures.get(name)
         if signature is None:
             shown = cut_head(str(name), _MAX_SHOWN_NAME)
-            raise ToolError(f"no tool {shown!r}; there are {', '.join(sorted([*signatures, *stubs]))}", "unknown_tool")
+            raise ToolError(f"no tool {shown!r}; available tools: {', '.join(sorted([*signatures, *stubs]))}", "unknown_tool")
         return format_stub(signature)
 
     return describe_tool

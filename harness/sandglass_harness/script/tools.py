@@ -1,4 +1,4 @@
-"""Python tools: files whose functions become globals of every script, and sources that one run brings.
+"""Python tools: files whose functions become globals of every script, and sources that belong to one run.
 
 Plain code can call the async functions of both.
 """
@@ -18,7 +18,7 @@ _SCOPE_NAME = "tools"  # the module name of functions of the tools directory
 
 
 class ToolLoop:
-    """An event loop on a thread of its own. It starts at first use: threads do not survive a fork."""
+    """An event loop on its own thread. It starts at first use, because threads do not survive a fork."""
 
     def __init__(self):
         self._loop = None
@@ -26,7 +26,7 @@ class ToolLoop:
 
     def call(self, function, args, kwargs):
         """Runs a coroutine function on the loop and waits for it. Returns an awaitable in async code."""
-        import asyncio  # not above: a process without async tools does not need it
+        import asyncio  # only here, because a process without async tools does not need it
 
         future = asyncio.run_coroutine_threadsafe(function(*args, **kwargs), self._start_loop())
         return future.result() if asyncio._get_running_loop() is None else asyncio.wrap_future(future)
@@ -49,8 +49,8 @@ def wrap_async(scope, loop):
 
 
 def _is_coroutine_function(value):
-    """Returns what inspect.iscoroutinefunction returns. Importing inspect takes several milliseconds in each run with a tool.
-    So inspect is asked only about functions with attributes, which may be markers."""
+    """Returns the result of inspect.iscoroutinefunction. Importing inspect takes several milliseconds in each run with a tool, so
+    it is used only for functions with attributes, which may be markers."""
     while isinstance(value, functools.partial):
         value = value.func
     if isinstance(value, types.MethodType):
@@ -83,8 +83,8 @@ def list_tool_files(directory):
 
 
 def load_file(path, scope, loop):
-    """Executes one tool file into `scope`, whose async functions then run on `loop`. Raises whatever the file raises, and
-    leaves the scope as it was."""
+    """Executes one tool file into `scope`, whose async functions then run on `loop`. If the file raises, restores the scope and
+    raises the same error."""
     before = dict(scope)
     try:
         with open(path, "rb") as file:
@@ -98,12 +98,12 @@ def load_file(path, scope, loop):
 
 
 def fresh_scope():
-    """Returns globals for tool files."""
+    """Creates globals for tool files."""
     return {"__name__": _SCOPE_NAME, "__builtins__": builtins, **emit.HELPERS}
 
 
 def select_public(scope):
-    """Returns the globals that scripts get: all but names with two leading underscores."""
+    """Returns the globals for scripts: all except names with two leading underscores."""
     return {name: value for name, value in scope.items() if not name.startswith("__")}
 
 
@@ -113,7 +113,7 @@ def is_from_tools_directory(value):
 
 
 def make_loaders(sources):
-    """Returns the loaders of a child: pairs of a name for messages and a function that takes the globals."""
+    """Creates the loaders of a child: pairs of a name for messages and a function that takes the globals."""
     loop = ToolLoop()
     return [(f"the Python tool {source['name']}", _make_source_loader(source, loop)) for source in sources]
 
@@ -138,6 +138,6 @@ def load_source(name, source, loop):
     exec(compile(source, filename, "exec", dont_inherit=True), scope)  # noqa: S102
     if not callable(scope.get(name)):
         raise LookupError(f"its source defines no function {name}")
-    found = {name: scope[name]}  # inside its module, async functions stay async
+    found = {name: scope[name]}  # a separate dict, so that async functions stay async inside the module
     wrap_async(found, loop)
     return found[name]

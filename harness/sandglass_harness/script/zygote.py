@@ -1,7 +1,7 @@
 """A warm interpreter that forks the process of each script. It never sees a request, a secret or a result.
 
-It talks to the broker alone, over a socket with messages of one byte: S(pare), A(nswer), R(eap), K(ill) and, where one kill
-can miss a process that is being forked, L(asting kill).
+It communicates only with the broker, over a socket with messages of one byte: S(pare), A(nswer), R(eap), K(ill) and L(asting
+kill), for kernels where one kill can miss a process that is being forked.
 """
 
 import _socket
@@ -15,27 +15,27 @@ import time
 from . import child, script_process, seccomp, show_hooks
 from .commands import answer, discard_signals, reap_others, receive_with_fds
 
-KILL_SEC = 0.4  # less than the broker waits for the answer
+KILL_SEC = 0.4  # shorter than the broker's limit for the answer
 
 
 def main(config, control_fd):
-    """Loads what scripts need, then forks children at the broker's command until the broker is gone."""
+    """Loads the modules and tools for scripts, then forks children at the broker's command until the broker is gone."""
     signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    control = _socket.socket(fileno=control_fd)  # importing `socket` would cost every child memory
+    control = _socket.socket(fileno=control_fd)  # because `socket` would take memory in every child
     for path in config["import_paths"]:
         sys.path.append(path)
     if config["import_paths"]:
-        # For interpreters that scripts start, such as the workers of joblib. This one does not read it.
+        # For interpreters that scripts start, such as the workers of joblib. This interpreter ignores it.
         os.environ["PYTHONPATH"] = os.pathsep.join(config["import_paths"])
     if config.get("installed"):
-        from . import installed  # only here: `site` would cost every child memory
+        from . import installed  # only here, because `site` takes memory in every child
 
         sys.path += installed.find_directories()
     _add_builtins_of_site()
     is_serial = False
     if config.get("activities"):
-        from . import keeper, landlock  # only here: sandboxes of a pool do without
+        from . import keeper, landlock  # only here, because sandboxes of a pool do not need them
 
         is_serial = config.get("sealed", False) or not keeper.is_possible()
         seccomp.load(None if landlock.can_scope_signals() else os.getpid())
@@ -55,7 +55,7 @@ def main(config, control_fd):
     child.prepare(config)
     _warm_up()
     if config.get("sealed"):
-        os.dup2(0, 2)  # /dev/null: scripts could open it and write to it
+        os.dup2(0, 2)  # to /dev/null, because scripts could open it and write to it
     if config.get("activities"):
         loaded["is_serial"] = is_serial
     control.send(json.dumps(loaded).encode())
@@ -73,7 +73,7 @@ def _empty_report():
 
 
 def _add_builtins_of_site():
-    """Adds exit() and quit(), which an interpreter lacks when it starts without `site`."""
+    """Adds exit() and quit(), which an interpreter without `site` lacks."""
     import _sitebuiltins
     import builtins
 
@@ -82,7 +82,7 @@ def _add_builtins_of_site():
 
 
 def _warm_up():
-    """Touches memory pages that children then share."""
+    """Touches memory pages that children share afterwards."""
     script_process.warm_up()
     gc.collect()
     gc.disable()
@@ -90,7 +90,7 @@ def _warm_up():
 
 
 def _serve(control, live):
-    """Forks one process after the other. `live(fds)` is the rest of its life."""
+    """Forks one process after the other. The child calls `live(fds)`, which never returns."""
     pid = 0
     while True:
         message, fds = receive_with_fds(control)
@@ -122,7 +122,7 @@ def _serve(control, live):
 
 
 def _kill_everything():
-    """Kills every process of the pid namespace but this one and PID 1, in one pass of the kernel."""
+    """Kills every process of the pid namespace except this one and PID 1, with one kill(-1)."""
     try:
         os.kill(-1, signal.SIGKILL)
     except ProcessLookupError:
@@ -130,8 +130,8 @@ def _kill_everything():
 
 
 def _kill_until_none_lives():
-    """Kills until no other process lives. In gVisor one pass misses processes that are forked meanwhile: under a fork bomb,
-    most of the time. In a workspace the filter refuses such a pass, and each process is killed by its number."""
+    """Repeats kill(-1) until no other process lives. In gVisor one call misses processes that are being forked, which under a fork
+    bomb is the normal case. In a workspace the filter refuses kill(-1), and each process is killed by its pid."""
     give_up_at = time.monotonic() + KILL_SEC
     spared = {"1", str(os.getpid())}
     while True:
@@ -140,7 +140,7 @@ def _kill_until_none_lives():
         except PermissionError:
             for pid in _others(spared):
                 _kill(pid)
-        # Zombies of this process are reaped later; those of others are the broker's.
+        # Zombies of this process are reaped later; the broker reaps the others.
         if all(_is_zombie(pid) for pid in _others(spared)) or time.monotonic() > give_up_at:
             return
 

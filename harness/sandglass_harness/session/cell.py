@@ -13,13 +13,14 @@ from ..wire import encode
 from . import cells, hints
 
 _REHEARSAL = """{"script": "1", "inputs": {}, "secrets": {}, "limits": {}, "deadline": 1e12, "timeout_text": "30", "announces_script": false,
-"tools": null, "tool_sources": null, "stdin_base64": null, "preamble": null, "postamble": null, "check": null, "cell": {"number": 0}}"""
-MAX_ITEMS = 100_000  # of a value that is converted to JSON, at all depths; a larger one costs too much to look at
+"tools": null, "tool_sources": null, "stdin_base64": null, "preamble": null, "postamble": null, "check": null, "cell": {"number":
+0}}"""
+MAX_ITEMS = 100_000  # at all depths of a value that is converted to JSON; walking a larger one takes too long
 
 
 class Cells:
-    """The cells of one session, and the state of the harness that lasts from one to the next. `describe()` says what a copy of this
-    process would lack; None: there is no copy."""
+    """The cells of one session, and the state of the harness that lasts from one to the next. `describe()` returns what a copy of
+    this process would lack; None if the session has no copies."""
 
     def __init__(self, namespace, emitter, make_bridge, describe=None):
         self._namespace = namespace
@@ -46,7 +47,7 @@ class Cells:
             code = self._execute(request)
             emit.disarm()
         except emit.ScriptTimeout:
-            if code is None:  # otherwise it came after the cell was done
+            if code is None:  # otherwise the cell was already done
                 runtime.report_timeout(self._emitter, request["timeout_text"])
         except KeyboardInterrupt as interrupt:  # between the lines of this function
             if code is None:
@@ -54,13 +55,13 @@ class Cells:
         finally:
             emit.allow_interrupt(False)
             emit.disarm()
-        self._take_secrets_back(request["secrets"], before)
+        self._restore_environment(request["secrets"], before)
         self._send_finished()
         return 0 if code == 0 else 1
 
     def rehearse(self):
-        """Does what every cell does, without an effect. After a fork, memory is shared with the copy until it is written to: these page
-        faults would be most of the cost of a short cell."""
+        """Does what every cell does, without an effect. After a fork, memory is shared with the copy until it is written to, and
+        these page faults would dominate the time of a short cell."""
         try:
             json.loads(_REHEARSAL)
             value = cells.rehearse()
@@ -68,7 +69,7 @@ class Cells:
                 to_json_with_nulls(value)
             display.rehearse(value, self._emitter)
             encode({"type": "finished", "checkpoint": self._describe and self._describe()})
-        except Exception:  # of what the cells have changed in Python, or for lack of memory: the next cell tells of it
+        except Exception:  # cells have changed Python, or memory is short; the next cell reports it
             pass
 
     def _execute(self, request):
@@ -94,19 +95,19 @@ class Cells:
         return 0
 
     def _show(self, value):
-        """Sends the value of a cell, where it is JSON."""
+        """Sends the value of a cell if JSON can represent it."""
         try:
             if _is_large(value):
                 return
             plain, nulls = to_json_with_nulls(value)
-        except Exception:  # of its own methods, too
+        except Exception:  # also from methods of the value
             return
         line = self._emitter.line_of({"type": "value", "data": plain, **({} if nulls is None else {"nan_as_null": nulls})})
         if len(line) <= MAX_VALUE_BYTES:
             self._emitter.hold_line(line)
 
     def _give_tools(self, request):
-        """Makes the tools of this cell globals, in place of those of the last cell. Returns False after a failure was reported."""
+        """Replaces the tools of the last cell by those of this one. Returns False after it has reported a failure."""
         signatures, sources = request.get("tools") or (), request.get("tool_sources") or ()
         given = {}
         if signatures or sources:
@@ -128,7 +129,7 @@ class Cells:
             sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)
         self._has_input = content is not None
 
-    def _take_secrets_back(self, secrets, before):
+    def _restore_environment(self, secrets, before):
         for name, value in secrets.items():
             if os.environ.get(name) != value:
                 continue
@@ -147,14 +148,14 @@ class Cells:
         if self._describe is not None:
             frame["checkpoint"] = self._describe()
         try:
-            # Written by the emitter: a thread that still runs may be in the middle of a line.
+            # Written by the emitter, because a thread that still runs may be in the middle of a line.
             self._emitter.send_line(encode(frame))
         except OSError:
             pass
 
 
 def _is_large(value):
-    """True if the JSON of a value would be too large: only to find that out could take all time and memory of the cell."""
+    """True if the JSON of a value would be too large, whose conversion could use up the time and memory of the cell."""
     size = getattr(value, "size", None)
     if type(size) is int and size > MAX_ITEMS:
         return True
@@ -166,7 +167,7 @@ def _is_large(value):
         kind = type(each)
         if kind is str:
             characters -= len(each)
-        elif issubclass(kind, dict):  # as it is converted: not by methods of a subclass
+        elif issubclass(kind, dict):  # as in the conversion, without methods of a subclass
             items -= dict.__len__(each)
             if items >= 0:
                 left += (*dict.keys(each), *dict.values(each))

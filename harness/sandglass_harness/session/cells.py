@@ -1,8 +1,8 @@
-"""Runs the cells of a session: Python in the same globals, where the last expression of a cell is its value."""
+"""Runs the cells of a session: Python code in the same globals, where the last expression of a cell is its value."""
 
 import __future__
 
-import _ast  # `ast` itself takes longer to import than a cell takes
+import _ast  # because importing `ast` takes longer than a short cell
 import builtins
 import collections
 import contextvars
@@ -13,15 +13,15 @@ import types
 from ..script import explain
 from . import hints
 
-NOTHING = object()  # in place of a value that a cell does not have
+NOTHING = object()  # the value of a cell without one
 MAX_SOURCES = 16 << 20  # characters of cells whose lines tracebacks can show
-MAX_CELLS = 10_000  # the number of these cells
+MAX_CELLS = 10_000  # the maximum number of such cells
 
 _FUTURE = [getattr(__future__, name).compiler_flag for name in __future__.all_feature_names]
 _COROUTINE = 0x80  # inspect.CO_COROUTINE
 _NEED_LOOP = ("create_task", "ensure_future", "get_running_loop")
 _SEMICOLON = re.compile(r"(?:[ \t\f]|\\(?:\r\n|\r|\n))*;")
-_NEWLINE = re.compile(r"\r\n|\r|\n")  # the ends of a line for the compiler; str.splitlines knows more
+_NEWLINE = re.compile(r"\r\n|\r|\n")  # the line ends of the compiler; str.splitlines has more
 
 
 class Namespace:
@@ -43,7 +43,7 @@ class Namespace:
         self.flags = 0  # of `from __future__ import`
 
     def lend(self, values):
-        """Makes `values` globals until the next call, such as the tools of one cell. A name that a cell has rebound since stays."""
+        """Makes `values`, such as the tools of one cell, globals until the next call. Keeps names that a cell has rebound."""
         for name, value in self._lent.items():
             if self.scope.get(name) is value:
                 del self.scope[name]
@@ -51,12 +51,12 @@ class Namespace:
         self.scope.update(values)
 
     def own_names(self):
-        """Returns the names that cells have bound, in order. A name that every cell finds counts once a cell has rebound it."""
+        """Returns the names that cells have bound, in order. A predefined name is included once a cell has rebound it."""
         given = {**self._at_start, **self._lent}
         return [name for name, value in list(self.scope.items()) if name not in given or given[name] is not value]
 
     def remember_source(self, source, filename):
-        """Lets tracebacks and `inspect` show the lines of a cell, and forgets those of the oldest cells."""
+        """Lets tracebacks and `inspect` show the lines of a cell. Forgets those of the oldest cells beyond the limits."""
         import linecache
 
         explain.remember_source(source, filename)
@@ -68,26 +68,26 @@ class Namespace:
             linecache.cache.pop(oldest, None)
 
     def remember_value(self, value):
-        """Makes a value `_`, as Python's own prompt does. A `_` of the cells, or of gettext, takes precedence."""
+        """Binds a value to `_`, as Python's prompt does. A `_` that cells or gettext have bound takes precedence."""
         if vars(builtins).get("_", NOTHING) is self._last:
             builtins._ = self._last = value
 
     def loop(self):
         """Returns the event loop of the session, which runs while a cell awaits."""
-        import asyncio  # only for cells that await: it takes long to import
+        import asyncio  # only for cells that await, because the import is slow
 
         if self._loop is None or self._loop.is_closed():
             self._loop = asyncio.new_event_loop()
-        asyncio.set_event_loop(self._loop)  # asyncio.run() leaves none
+        asyncio.set_event_loop(self._loop)  # because asyncio.run() unsets it
         return self._loop
 
     @property
     def idle_loop(self):
-        """The event loop of the session if there is one, else None."""
+        """The event loop of the session, or None."""
         return self._loop
 
     def forget_loop(self):
-        """Makes the next cell that awaits start a new event loop."""
+        """Drops the event loop, so that the next cell that awaits creates a new one."""
         self._loop = None
 
 
@@ -111,7 +111,7 @@ def run(source, number, namespace):
 
 
 def rehearse():
-    """Compiles and runs a cell that nobody sees."""
+    """Compiles and runs a cell without an effect."""
     filename = explain.cell_filename(0)
     explain.remember_source("1", filename)
     nowhere = types.SimpleNamespace(flags=0, scope={"__builtins__": {}})
@@ -121,7 +121,7 @@ def rehearse():
 
 
 def _compile(source, filename, namespace):
-    """Returns ((code objects, whether the last one is an expression to show), whether they need an event loop). Runs nothing."""
+    """Compiles a cell. Returns ((code objects, True if the last one is an expression to show), True if they need an event loop)."""
     flags = namespace.flags | _ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     try:
         tree = compile(source, filename, "exec", flags | _ast.PyCF_ONLY_AST, dont_inherit=True)
@@ -153,7 +153,7 @@ def _is_silenced(source, last):
 
 
 def _names_loop(source, tree):
-    """True if the cell, outside of its functions, calls something that only works on a running event loop."""
+    """True if the cell, outside its functions, calls something that needs a running event loop."""
     if not any(name in source for name in _NEED_LOOP):
         return False
     left = list(tree.body)
@@ -181,7 +181,7 @@ def _run(pieces, scope):
 
 
 def _run_on_loop(pieces, namespace):
-    """Runs a cell as a task of the session's loop. Tasks that it starts continue while later cells await."""
+    """Runs a cell as a task of the session's loop. Tasks that the cell starts continue while later cells await."""
     import asyncio
 
     loop, after = namespace.loop(), []
@@ -190,9 +190,9 @@ def _run_on_loop(pieces, namespace):
         return loop.run_until_complete(task)
     except KeyboardInterrupt:
         if task.done():
-            task.exception()  # else asyncio warns that nobody asked for it
+            task.exception()  # otherwise asyncio warns that it was never retrieved
             raise
-        # It came between two steps of the task, which would continue in the next cell.
+        # The interrupt came between two steps of the task, which would otherwise continue in the next cell.
         task.cancel()
         try:
             return loop.run_until_complete(task)
@@ -204,8 +204,8 @@ def _run_on_loop(pieces, namespace):
 
 
 def _place_in_cell(cancelled):
-    """Returns the traceback of the place where a cell was cancelled. Python 3.10 raises another error than the cell got, and has that
-    one as its context; later ones raise that one, whose context is the interrupt."""
+    """Returns the traceback of the line where a cell was cancelled. Python 3.10 raises a new error, whose context is the error of
+    the cell. Later versions raise the error of the cell, whose context is the interrupt."""
     for error in (cancelled, cancelled.__context__):
         step = error and error.__traceback__
         while step is not None:
@@ -216,7 +216,7 @@ def _place_in_cell(cancelled):
 
 
 async def _evaluate(pieces, scope, after):
-    """Runs a cell in a task, and lists in `after` the context variables that it has set: a task has a context of its own."""
+    """Runs a cell in a task. Adds the context variables that it has set to `after`, because a task has its own context."""
     before = contextvars.copy_context()
     try:
         codes, is_shown = pieces

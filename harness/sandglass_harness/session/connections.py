@@ -1,4 +1,5 @@
-"""Closes the pipes and sockets of a copy, which would keep programs of the cells from reading an end of file, and ports in use."""
+"""Closes the pipes and sockets of a copy. Open ones would keep ports in use, and programs of the cells from reading an end of
+file."""
 
 import os
 import stat
@@ -7,8 +8,8 @@ MAX_NAMED = 20
 
 
 def close(kept, replaced):
-    """Replaces each pipe, socket and terminal, except the descriptors `kept`, by a socket without a peer. Returns the names of those that are
-    lost: not of `replaced`, which the repairs make anew. The programs at the other ends do not outlive a rollback."""
+    """Replaces each pipe, socket and terminal, except the descriptors `kept`, by a socket without a peer. Returns the names of the
+    lost ones, except `replaced`, which the repairs recreate. The programs at the other ends do not outlive a rollback."""
     import _socket
 
     ours, peer = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
@@ -30,7 +31,7 @@ def close(kept, replaced):
 
 
 def describe_closed(closed):
-    """Returns the sentence that a rollback reports about them, in a list that is empty if there are none."""
+    """Returns a list with the message of a rollback about closed descriptors; empty if there are none."""
     if not closed:
         return []
     more = len(closed) - MAX_NAMED
@@ -45,5 +46,5 @@ def _kind_of(fd):
         if stat.S_ISSOCK(mode):
             return "socket"
         return "terminal" if stat.S_ISCHR(mode) and os.isatty(fd) else None
-    except OSError:  # the descriptor of the list itself
+    except OSError:  # the descriptor of the listing itself
         return None

@@ -1,6 +1,6 @@
-"""Notes the open descriptors of a process, and makes those of files a forked copy's own.
+"""Records the open descriptors of a process, and reopens those of files in a forked copy.
 
-A fork shares the position in a file with its origin, and sees what that writes. Locks of fcntl(2) stay behind.
+A fork shares the positions in files with its origin, and sees what the origin writes. It does not inherit locks of fcntl(2).
 """
 
 import fcntl
@@ -8,7 +8,7 @@ import os
 import stat
 
 MAX_NOTED = 1000
-MAX_NAMES = 20  # of shared memory, in a sentence
+MAX_NAMES = 20  # names of shared memory in a message
 _KEPT_FLAGS = os.O_ACCMODE | os.O_APPEND | os.O_NONBLOCK | os.O_SYNC | os.O_DSYNC | getattr(os, "O_DIRECT", 0)
 _SQLITE_LOCKS = range(0x40000000, 0x40000000 + 512)  # the bytes that SQLite locks during a transaction
 
@@ -37,7 +37,7 @@ class Noted:
         return any(kind == "POSIX" and start in _SQLITE_LOCKS for kind, _, start, _ in self.locks)
 
     def is_here(self):
-        """True if the descriptor still stands for the same thing."""
+        """True if the descriptor still refers to the same file."""
         try:
             now = os.fstat(self.fd)
         except OSError:
@@ -45,7 +45,7 @@ class Noted:
         return (now.st_dev, now.st_ino) == (self.stat.st_dev, self.stat.st_ino)
 
     def name(self):
-        """Returns the path of the file as the kernel has it."""
+        """Returns the path of the file in /proc."""
         try:
             return os.readlink(f"/proc/self/fd/{self.fd}").removesuffix(" (deleted)")
         except OSError:
@@ -66,7 +66,7 @@ def note():
             if flags & os.O_PATH:
                 continue
             found.append(Noted(fd, status, os.lseek(fd, 0, os.SEEK_CUR), flags, _locks_of(fd)))
-        except OSError:  # the descriptor of the list itself, or one that another thread has closed
+        except OSError:  # the descriptor of the listing itself, or one that another thread has closed
             continue
     return found
 
@@ -77,24 +77,24 @@ def find_transactions():
 
 
 def restore(noted):
-    """Gives this process descriptors of its own for the files, with the positions and sizes that were noted. Returns sentences about
-    everything that stays as the other process left it."""
+    """Reopens the files in this process, with the recorded positions and sizes. Returns messages about everything that could not be
+    restored."""
     files = [each for each in noted if each.is_file and each.is_here()]
     databases = {each.name() for each in files if each.is_in_transaction}
-    words = [f"{os.path.basename(name)}: SQLite was in a transaction there; close the connection, and connect again" for name in databases]
+    messages = [f"{os.path.basename(name)}: SQLite was in a transaction there; close the connection, and connect again" for name in databases]
     of_sqlite = {f"{name}{end}" for name in databases for end in ("", "-journal", "-wal", "-shm")}
     for each in files:
         if each.name() in of_sqlite:
             _disable(each.fd)
         else:
-            words += _restore_file(each)
-    for each in files:  # after all of them: closing one descriptor of a file drops the process's locks on it
-        words += _lock_again(each) if each.is_here() else ()
-    return list(dict.fromkeys(words))
+            messages += _restore_file(each)
+    for each in files:  # in a second pass, because closing one descriptor of a file drops the process's locks on it
+        messages += _lock_again(each) if each.is_here() else ()
+    return list(dict.fromkeys(messages))
 
 
 def _restore_file(each):
-    if not any(kind == "FLOCK" or kind == "OFDLCK" for kind, *_ in each.locks):  # those would go with the descriptor
+    if not any(kind == "FLOCK" or kind == "OFDLCK" for kind, *_ in each.locks):  # reopening would drop such locks
         _reopen(each)
     try:
         os.lseek(each.fd, each.position, os.SEEK_SET)
@@ -106,7 +106,7 @@ def _restore_file(each):
 def _reopen(each):
     try:
         own = os.open(f"/proc/self/fd/{each.fd}", each.flags & _KEPT_FLAGS | os.O_CLOEXEC)
-    except OSError:  # the mode of the file has changed: the position stays shared
+    except OSError:  # the mode of the file has changed; the position stays shared
         return
     os.dup2(own, each.fd, inheritable=os.get_inheritable(each.fd))
     os.close(own)
@@ -116,12 +116,12 @@ def _restore_size(each):
     now = os.fstat(each.fd)
     if now.st_size < each.stat.st_size:
         return [f"{_base_name(each)}: the file is shorter than it was"]
-    # A file that is written elsewhere than at its end, such as a database, is whole only as it is.
+    # A file that is not only appended to, such as a database, is consistent only in its present state.
     is_appended = each.flags & os.O_APPEND or each.position == each.stat.st_size
     if is_appended and now.st_size > each.stat.st_size:
         os.ftruncate(each.fd, each.stat.st_size)
     elif now.st_mtime_ns != each.stat.st_mtime_ns:
-        return [f"{_base_name(each)}: what was written over stays so"]
+        return [f"{_base_name(each)}: overwritten content is not restored"]
     return []
 
 
@@ -138,14 +138,14 @@ def _lock_again(each):
 
 
 def _disable(fd):
-    """Makes every further use of a descriptor fail: what SQLite still has to write would damage the file."""
+    """Makes every further use of a descriptor fail, because pending writes of SQLite would damage the file."""
     nothing = os.open("/", os.O_PATH | os.O_CLOEXEC)
     os.dup2(nothing, fd, inheritable=False)
     os.close(nothing)
 
 
 def find_shared_memory():
-    """Returns the names of the shared memory that this process can write."""
+    """Returns the names of shared memory that this process can write to."""
     found = []
     with open("/proc/self/maps", "rb") as lines:
         for line in lines:
@@ -153,12 +153,12 @@ def find_shared_memory():
             if fields[1][1:2] == b"w" and fields[1][3:4] == b"s":
                 path = os.fsdecode(fields[5].strip()) if len(fields) > 5 else ""
                 path = path.removesuffix(" (deleted)")
-                found.append("memory without a name" if path in ("", "/dev/zero") else os.path.basename(path))
+                found.append("unnamed memory" if path in ("", "/dev/zero") else os.path.basename(path))
     return list(dict.fromkeys(found))
 
 
 def _locks_of(fd):
-    """Returns (kind, is exclusive, start, length) of the locks that this process has on a file. A length of 0 is to the end."""
+    """Returns (kind, is exclusive, start, length) of this process's locks on a file. A length of 0 means to the end."""
     with open(f"/proc/self/fdinfo/{fd}", "rb") as file:
         text = file.read(1 << 16)
     found = []

@@ -7,20 +7,21 @@ import time
 from . import descriptors
 
 WHOLE, PARTIAL = "whole", "partial"
-MAX_THREADS = 20  # in a list
-# Libraries with threads of their own that continue after a fork: part of the name of the file, and threads per processor.
+MAX_THREADS = 20  # names in a list
+# Libraries that recreate their threads after a fork: a part of the file name, and the number of threads per CPU.
 _SURVIVORS = (("openblas", 1), ("gomp", 1), ("libomp", 1), ("iomp", 1), ("libarrow", 2))
-_EXTRA = 8  # threads of pyarrow for input and output
+_EXTRA = 8  # I/O threads of pyarrow
 _SURVIVING_NAMES = ("jemalloc_bg_thd",)
 
-_ENDING_SEC, _LOOKS = 0.001, 20  # a thread that has ended for Python is still listed for a moment
+_ENDING_SEC, _LOOKS = 0.001, 20  # pause and number of checks: the kernel still lists an ended thread for a moment
 
-_seen = (None, [])  # the native threads of the last call, and the sentences about them
-_lost = []  # sentences about the native threads that rollbacks have ended: their libraries do not start them again
+_seen = (None, [])  # the native threads of the last call, and the messages about them
+_lost = []  # messages about native threads that rollbacks have ended, and that their libraries do not start again
 
 
 def find():
-    """Returns ('whole', []), or ('partial', names of what a copy made now would lack). It runs after every cell, so it must be cheap."""
+    """Returns ('whole', []), or ('partial', a list of what a copy made now would lack). It runs after every cell, so it must be
+    fast."""
     threads, native = find_threads()
     lacks = [f"thread {name}" for name in threads[:MAX_THREADS]]
     if len(threads) > MAX_THREADS:
@@ -32,23 +33,23 @@ def find():
 
 
 def describe():
-    """Returns the result of find() as an object of the wire."""
+    """Returns the result of find() as a field of the wire."""
     grade, lacks = find()
     return {"grade": grade, "lacks": lacks}
 
 
 def find_deadly():
-    """Returns sentences about the native threads of libraries: a copy, which lacks them, may wait for them for ever."""
+    """Returns messages about native threads of libraries, for which a copy, which lacks them, may wait forever."""
     return list(dict.fromkeys([*find_threads()[1], *_lost]))
 
 
 def note_lost(deadly):
-    """Notes that this process is a copy which lacks the threads that find_deadly() named in its origin."""
+    """Records that this process is a copy that lacks the threads which find_deadly() found in its origin."""
     _lost[:] = deadly
 
 
 def find_threads():
-    """Returns (the names of the Python threads, sentences about native threads) that a fork would lose for good."""
+    """Returns (names of Python threads, messages about native threads) that a fork would lose permanently."""
     tasks = set(map(int, os.listdir("/proc/self/task")))
     if len(tasks) == 1:
         return [], []
@@ -61,7 +62,7 @@ def find_threads():
 
 
 def _is_replaced(thread):
-    """True for a thread of a pool without work: the repairs let the pool start new ones."""
+    """True for an idle thread of a pool, which can start new threads after the repairs."""
     module = sys.modules.get("concurrent.futures.thread")
     if module is None or getattr(thread, "_target", None) is not module._worker:
         return False
@@ -70,7 +71,7 @@ def _is_replaced(thread):
 
 
 def _waits_for_work(thread, worker):
-    """Reads the thread's frame: the pool's own count of idle threads can stay too low for good on Python 3.12."""
+    """True if the thread is idle. Reads its frame, because the pool's count of idle threads can stay too low on Python 3.12."""
     frame = sys._current_frames().get(thread.ident)
     return frame is None or (frame.f_code is worker and frame.f_locals.get("work_item") is None)
 
@@ -83,7 +84,8 @@ def executor_of(thread):
 
 
 def _describe_native_threads(native):
-    """Returns sentences about native threads. Those of libraries that survive a fork have no names, so only their number tells them apart."""
+    """Returns messages about native threads. Threads of libraries that survive a fork are unnamed, so only their number is
+    checked."""
     global _seen
     if _seen[0] == native:
         return _seen[1]
@@ -105,7 +107,7 @@ def _describe_native_threads(native):
 
 
 def _stay_beyond(native, own, most):
-    """True if more than `most` of the threads have the name `own`, and continue."""
+    """True if more than `most` of the threads have the name `own` and do not end soon."""
     for _ in range(_LOOKS):
         if sum(_name_of(task) == own for task in native) <= most:
             return False
@@ -114,7 +116,7 @@ def _stay_beyond(native, own, most):
 
 
 def _surviving_threads():
-    """Returns how many threads the loaded libraries that survive a fork may have."""
+    """Returns the maximum number of threads of the loaded libraries that survive a fork."""
     processors = os.cpu_count() or 1
     paths = set()
     with open("/proc/self/maps", "rb") as lines:

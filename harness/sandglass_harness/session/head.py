@@ -1,7 +1,7 @@
 """The process that runs the cells of a session, and its copies, which wait meanwhile.
 
-A head, a checkpoint and a branch are the same thing: a process that waits for the broker's commands on a socket of its own.
-The broker believes nothing that comes from here: the script of a cell can change every line of this module.
+A head, a checkpoint and a branch have the same form: a process that waits for the broker's commands on its own socket. The
+broker trusts nothing from these processes, because the script of a cell can change every line of this module.
 """
 
 import _socket
@@ -23,7 +23,7 @@ from . import cell, cells, connections, grades, repairs, variables
 CONTROL_FD = 4
 HEAD_OOM, COPY_OOM = b"1000", b"500"  # the kernel kills a head before the copies that can replace it
 MAX_COMMAND = 64 << 10
-GROWTH = 1.25  # of the allocated blocks, after which garbage is collected before a fork
+GROWTH = 1.25  # growth factor of the allocated blocks, beyond which garbage is collected before a fork
 
 
 def begin(control_fd, preloaded):
@@ -33,7 +33,7 @@ def begin(control_fd, preloaded):
 
 
 class Head:
-    """Waits for commands, and serves one after the other. A copy of the process continues in the same loop."""
+    """Waits for commands, and executes one after the other. A copy of the process continues in the same loop."""
 
     def __init__(self, control, preloaded):
         self._control = control
@@ -50,31 +50,32 @@ class Head:
         self._cells = cell.Cells(self._namespace, self._emitter, self._make_bridge, grades.describe)
         self._blocks = 0
         self._closed = []
-        self._noted = None  # of the process that ran the last cell: a copy of a copy keeps it
+        self._noted = None  # recorded in the process that ran the last cell; a copy of a copy keeps it
         self._is_copy = False
-        self._name = None  # of a copy, before it became one
+        self._name = None  # of a copy: its process name before the fork
         signal.signal(signal.SIGINT, emit.on_interrupt)
 
     def _give_up(self, why):
-        """Tells why there is no session, and waits for the end: it must not be noticed first."""
+        """Reports why the session cannot start, and waits for the broker to end it: the broker must read the reason before the
+        end."""
         self._answer(b"X", why)
         while self._control.recv(MAX_COMMAND):
             pass
         os._exit(1)
 
     def serve(self):
-        """Obeys the broker until it is gone. Never returns."""
+        """Executes the broker's commands until it is gone. Never returns."""
         while True:
             try:
                 self._obey(*self._receive())
-            except BaseException as error:  # of a signal handler that a cell installed
+            except BaseException as error:  # from a signal handler that a cell installed
                 sys.excepthook(type(error), error, None)
 
     def _receive(self):
         try:
             return receive_with_fds(self._control, MAX_COMMAND)
         except OSError as error:
-            if error.errno in (errno.EBADF, errno.ENOTSOCK):  # a cell has closed it: nobody reaches this process any more
+            if error.errno in (errno.EBADF, errno.ENOTSOCK):  # a cell has closed the socket, so this process is unreachable
                 os._exit(1)
             raise
 
@@ -94,21 +95,21 @@ class Head:
         else:
             os._exit(0)
 
-    def _start(self, wishes):
+    def _start(self, request):
         for name in ("pids", "memory_bytes"):
-            if wishes["limits"].get(name):
+            if request["limits"].get(name):
                 which = child.resource.RLIMIT_NPROC if name == "pids" else child.resource.RLIMIT_AS
-                child.lower(which, wishes["limits"][name], wishes["limits"][name])
+                child.lower(which, request["limits"][name], request["limits"][name])
         self._answer(b"R", grades.describe())
 
     # ── copies ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _fork(self, fds, stays):
-        """Forks a copy, which continues in the same loop with the descriptors `fds`: socket for commands, stdout, stderr. One that
-        `stays`, for a checkpoint or a branch, is refused if it might wait for ever once it is used."""
+        """Forks a copy, which continues in the same loop with the descriptors `fds`: socket for commands, stdout, stderr. Refuses
+        a copy that `stays`, for a checkpoint or a branch, if it might wait forever once it is used."""
         deadly = grades.find_deadly() if stays else ()
         if deadly:
-            _refuse_fork(fds, f"a copy would lack {', '.join(deadly)}, and may wait for them for ever")
+            _refuse_fork(fds, f"a copy would lack {', '.join(deadly)}, and may wait for them forever")
             return
         self._collect_garbage()
         if not self._is_copy:
@@ -118,7 +119,7 @@ class Head:
             if self._fork_twice(fds, len(os.listdir("/proc/self/task")) == 1):
                 return
         except OSError:
-            _refuse_fork(fds, "no process could be made for its copy")
+            _refuse_fork(fds, "no process could be created for its copy: the limit of processes or of memory is reached")
             return
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
@@ -128,9 +129,10 @@ class Head:
             self._cells.rehearse()
 
     def _fork_twice(self, fds, is_alone):
-        """Returns True in the copy. Its parent has ended, so that the keeper adopts it: a cell that waits for its children must not see it."""
+        """Returns True in the copy. Its parent ends at once, so that the keeper adopts it and a cell that waits for its children
+        does not see it."""
         name = self._name if self._is_copy else process_name()
-        set_process_name((descendants.COPY_PREFIX + name)[:15])  # from its first moment on, it is not taken for a program of a cell
+        set_process_name((descendants.COPY_PREFIX + name)[:15])  # before the fork, so that the copy is never mistaken for a program of a cell
         try:
             first = os.fork()
         except BaseException:
@@ -139,7 +141,7 @@ class Head:
         if first == 0:
             self._name = name
             try:
-                os.setsid()  # a signal for the group of the head is none for its copy
+                os.setsid()  # so that signals to the group of the head do not reach its copy
                 parent = os.getpid()
                 if os.fork():
                     os._exit(0)
@@ -150,7 +152,7 @@ class Head:
         set_process_name(name)
         _, status = os.waitpid(first, 0)
         if signal.getsignal(signal.SIGCHLD) not in (signal.SIG_DFL, signal.SIG_IGN):
-            signal.sigtimedwait((signal.SIGCHLD,), 0)  # it is not one of the cell's children
+            signal.sigtimedwait((signal.SIGCHLD,), 0)  # discards the signal of a child that the cell does not know
         if status:
             raise OSError("no copy was made")
         return False
@@ -177,7 +179,7 @@ class Head:
         self._answer(b"Y", None)
 
     def _has_command(self):
-        """True if the next command of the broker waits."""
+        """True if a command of the broker can be read."""
         try:
             self._control.recv(1, _socket.MSG_PEEK | _socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -192,7 +194,8 @@ class Head:
         self._answer(b"V", found)
 
     def _take_over(self, mark):
-        """Becomes the head: the state is that of the fork. Programs inherit the mark, by which the keeper knows this branch."""
+        """Becomes the head, with the state at the time of the fork. Programs inherit the mark, by which the keeper recognises this
+        branch."""
         if mark is not None:
             child.lower(child.resource.RLIMIT_RTTIME, mark, mark)
         _set_oom(HEAD_OOM)
@@ -202,7 +205,8 @@ class Head:
         self._answer(b"A", {"missing": missing, "checkpoint": grades.describe()})
 
     def _collect_garbage(self):
-        """Collects garbage if much was allocated, and freezes the rest: later collections would write to all objects, which the copy shares."""
+        """Collects garbage if much was allocated, and freezes the rest, because later collections would write to objects that the
+        copy shares."""
         gc.unfreeze()
         blocks = sys.getallocatedblocks()
         if blocks > self._blocks * GROWTH:
@@ -214,7 +218,8 @@ class Head:
         self._control.send(kind + json.dumps(content).encode())
 
     def _take_frame_socket(self, fds):
-        """Each cell has a socket of its own: a late frame of the last cell, in either direction, cannot be taken for one of the next."""
+        """Installs a new socket for each cell, so that no late frame of the last cell, in either direction, is mistaken for one of
+        the next."""
         _move(fds[0], FRAME_FD)
         if self._bridge is not None:
             self._bridge.reset()
@@ -226,8 +231,8 @@ class Head:
 
 
 def _drop_output():
-    """Drops output that the origin of this copy has not flushed yet, and will. It cannot do so before the fork: it would wait for a
-    thread that prints while nobody reads."""
+    """Drops buffered output that the origin of this copy will flush itself. The origin cannot flush before the fork, because it
+    could wait for a thread that prints while nobody reads."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     for fd, stream in ((1, sys.__stdout__), (2, sys.__stderr__)):
         os.dup2(nothing, fd)
@@ -239,8 +244,8 @@ def _drop_output():
 
 
 def _renew_output():
-    """Drops it with the buffers of the streams: a thread that was lost in the fork may hold the lock of an old one, which could not even
-    be closed."""
+    """Drops buffered output by replacing the buffers of the streams. A thread that was lost in the fork may hold the lock of an old
+    buffer, which then could not even be closed."""
     for fd, stream in ((1, sys.__stdout__), (2, sys.__stderr__)):
         try:
             _old_buffers.append(stream.buffer)
@@ -254,7 +259,7 @@ _old_buffers = []
 
 
 def _refuse_fork(fds, why):
-    """Tells why there is no copy, on the socket that it would have had."""
+    """Reports why a copy was not made, on the socket that it would have had."""
     control = _socket.socket(fileno=fds[0])
     try:
         control.send(b"N" + json.dumps(why).encode())
@@ -273,7 +278,7 @@ def _set_oom(score):
 
 
 def _move(fd, target):
-    """Moves a descriptor to another number, which programs do not inherit."""
+    """Moves a descriptor to another number. Programs do not inherit it."""
     if fd == target:
         os.set_inheritable(fd, False)
     else:

@@ -1,4 +1,4 @@
-"""Says what to write in a session in place of what works only elsewhere: IPython's commands, input(), spawned processes."""
+"""Hints for code that does not work in a session: IPython's commands, input(), spawned processes."""
 
 import re
 import sys
@@ -47,7 +47,7 @@ _MAX_LINE = 1000
 
 
 def explain_syntax(error, source):
-    """Completes a SyntaxError of a cell: its line, and what to write instead if the cell is written for IPython."""
+    """Completes a SyntaxError of a cell: adds its line and, for IPython syntax, a hint on what to write instead."""
     lines = source.splitlines()
     if error.text is None and isinstance(error.lineno, int) and 0 < error.lineno <= len(lines):
         error.text = lines[error.lineno - 1]
@@ -61,7 +61,7 @@ def explain_syntax(error, source):
 
 
 def explain(error):
-    """Replaces or extends the message of an exception that would mislead in a session."""
+    """Replaces or extends the message of an exception that would be misleading in a session."""
     if type(error) is EOFError and error.args == (_NO_INPUT,):
         error.args = (_INPUT,)
     elif _is_broken_pool(error) and spawns() and len(error.args) == 1:
@@ -69,7 +69,8 @@ def explain(error):
 
 
 def note_of_timeout(error):
-    """Returns what to add to the message of a timeout, or "": a pool starts processes that do not find its function again and again."""
+    """Returns a note for the message of a timeout in a pool, which keeps starting processes that do not find its function; or
+    ""."""
     place = error.__traceback__
     while place is not None:
         name = dict.get(place.tb_frame.f_globals, "__name__")  # not by a method of the script

@@ -1,6 +1,6 @@
 """Runs the cells of a session in this interpreter: for engines whose sandboxes have no processes (Pyodide).
 
-The interpreter is the session's own: the engine discards it at the end of the session. There is no copy to which it could go back.
+The interpreter serves only this session: the engine discards it afterwards. It cannot be copied, so there are no rollbacks.
 """
 
 import signal
@@ -14,7 +14,7 @@ _session = None
 
 
 def run_request():
-    """Receives one request of the host, and serves it: a cell, or a look at the variables. Returns an exit code."""
+    """Receives and serves one request of the host: a cell, or a request for variables or completions. Returns an exit code."""
     global _session
     if _session is None:
         _session = _Session()
@@ -40,7 +40,7 @@ class _Session:
         return self._cells.run(request)
 
     def _look(self, code, cursor):
-        """Lists the variables, or completes a name. Code of the cells may run for it, so that it has a deadline."""
+        """Lists the variables, or completes a name. It has a deadline, because code of the cells may run."""
         try:
             emit.arm()
             if code is None:
@@ -48,7 +48,7 @@ class _Session:
             else:
                 found = variables.complete(self._namespace, code, cursor)
             emit.disarm()
-        except BaseException as error:  # of the code of a cell
+        except BaseException as error:  # from code of a cell
             emit.disarm()
             self._emitter.forget_signals()
             self._emitter.send({"type": "looked", "error": explain.describe_briefly(error)})

@@ -1,4 +1,4 @@
-"""Repairs what a fork breaks, in a copy that goes on in place of its origin.
+"""Repairs what a fork breaks, in a copy that replaces its origin.
 
 A fork keeps the memory of one thread. It loses the other threads, child processes and timers, shares the positions in files, and
 makes the standard library draw new random numbers.
@@ -17,7 +17,7 @@ _OPENMP = ("gomp", "libomp", "iomp")
 
 
 class Noted:
-    """The state before a fork that the copy cannot find out."""
+    """The state before a fork that the copy cannot determine itself."""
 
     def __init__(self, random_state, timers, children, opened, lacks, deadly):
         self.random_state, self.timers, self.children, self.opened = random_state, timers, children, opened
@@ -25,8 +25,8 @@ class Noted:
 
 
 def note(_namespace):
-    """Returns what a copy needs for apply(). Call it between cells, before the fork, in the process that ran the cells. A copy of
-    a copy takes what its origin had."""
+    """Records what a copy needs for apply(). Call it between cells, before the fork, in the process that ran the cells. A copy of
+    a copy uses the record of its origin."""
     random = sys.modules.get("random")
     has_children = "subprocess" in sys.modules or "multiprocessing.process" in sys.modules
     return Noted(
@@ -40,8 +40,8 @@ def note(_namespace):
 
 
 def apply(noted, namespace):
-    """Repairs this process, a copy, before its first cell. Returns sentences about what could not be repaired."""
-    words = [f"lost: {lack}" for lack in noted.lacks]
+    """Repairs this process, a copy, before its first cell. Returns messages about what could not be repaired."""
+    messages = [f"lost: {lack}" for lack in noted.lacks]
     grades.note_lost(noted.deadly)
     for repair in (
         lambda: _repair_random(noted),
@@ -56,10 +56,10 @@ def apply(noted, namespace):
         _describe_shared_memory,
     ):
         try:
-            words += repair() or ()
-        except Exception as error:  # a library has changed, or a script what it uses
-            words.append(f"a repair failed: {type(error).__name__}")
-    return words
+            messages += repair() or ()
+        except Exception as error:  # another version of a library, or an object that a script has changed
+            messages.append(f"a repair failed: {type(error).__name__}")
+    return messages
 
 
 def _repair_random(noted):
@@ -74,7 +74,7 @@ def _repair_timers(noted):
 
 
 def _find_children():
-    """Returns pid to exit code of the child processes, None for one that lives."""
+    """Returns a dict from the pids of child processes to their exit codes, None for a living one."""
     found = {}
     for task in os.listdir("/proc/self/task"):
         try:
@@ -95,11 +95,11 @@ def _find_children():
 
 
 def _repair_processes(children):
-    """Lets objects of processes know that these have ended: subprocess would take 0 for the exit code of a process that is not
-    its child, multiprocessing would take it to live."""
+    """Sets the exit codes of process objects. For a process that is no longer a child, subprocess would assume the exit code 0, and
+    multiprocessing would assume that it lives."""
     ends = {pid: KILLED if code is None else code for pid, code in children.items()}
     if ends and "subprocess" in sys.modules:
-        _teach_popen(sys.modules["subprocess"].Popen, ends)
+        _patch_popen(sys.modules["subprocess"].Popen, ends)
     process = sys.modules.get("multiprocessing.process")
     for child in list(getattr(process, "_children", ())):
         popen = child._popen
@@ -108,7 +108,7 @@ def _repair_processes(children):
             popen.returncode = ends[popen.pid]
 
 
-def _teach_popen(kind, ends):
+def _patch_popen(kind, ends):
     if hasattr(kind, "_sandglass_ends"):
         kind._sandglass_ends.update(ends)
         return
@@ -122,7 +122,7 @@ def _teach_popen(kind, ends):
             os.waitid(os.P_PID, popen.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             return True
-        return False  # a new child of this process has the same number
+        return False  # a new child of this process has the same pid
 
     def _internal_poll(self, *args, **kwargs):
         if is_lost(self):
@@ -133,7 +133,7 @@ def _teach_popen(kind, ends):
         if not is_lost(self):
             return try_wait(self, flags)
         code = ends[self.pid]
-        return self.pid, -code if code < 0 else code << 8  # as waitpid(2) writes it
+        return self.pid, -code if code < 0 else code << 8  # in the format of waitpid(2)
 
     kind._internal_poll, kind._try_wait = _internal_poll, _try_wait
 
@@ -160,8 +160,8 @@ def _repair_thread_pools():
 
 
 def _repair_process_pools():
-    """Makes process pools, whose processes have ended, raise an error where they would wait for ever."""
-    words = []
+    """Makes process pools, whose processes have ended, raise an error instead of waiting forever."""
+    messages = []
     for name in ("concurrent.futures.process", "joblib.externals.loky.process_executor", "loky.process_executor"):
         module = sys.modules.get(name)
         for thread in list(getattr(module, "_threads_wakeups", ())):
@@ -171,25 +171,25 @@ def _repair_process_pools():
             module._threads_wakeups.pop(thread, None)
             if name.startswith("concurrent"):
                 executor._broken = _BROKEN
-                words.append(f"a process pool: {_BROKEN}")
+                messages.append(f"a process pool: {_BROKEN}")
     for name in ("joblib.externals.loky.reusable_executor", "loky.reusable_executor"):
         if name in sys.modules:
-            sys.modules[name]._executor = None  # the next call makes a new one
+            sys.modules[name]._executor = None  # the next call creates a new one
     pools = sys.modules.get("multiprocessing.pool")
     if pools is not None:
         for finalizer in list(sys.modules["multiprocessing.util"]._finalizer_registry.values()):
             pool = finalizer._weakref() if finalizer._weakref is not None else None
             if isinstance(pool, pools.Pool) and not isinstance(pool, pools.ThreadPool) and pool._state == pools.RUN:
                 pool._state = pools.TERMINATE
-                words.append(f"a process pool: {_BROKEN}")
+                messages.append(f"a process pool: {_BROKEN}")
             elif isinstance(pool, pools.ThreadPool) and pool._state == pools.RUN:
                 pool._state = pools.TERMINATE
-                words.append("a multiprocessing.pool.ThreadPool: its threads are lost")
-    return words
+                messages.append("a multiprocessing.pool.ThreadPool: its threads are lost")
+    return messages
 
 
 def _repair_trackers():
-    """Lets multiprocessing start its own helper processes again."""
+    """Lets multiprocessing start new helper processes."""
     for name in ("multiprocessing.resource_tracker", "joblib.externals.loky.backend.resource_tracker"):
         tracker = getattr(sys.modules.get(name), "_resource_tracker", None)
         if tracker is not None and tracker._fd is not None:
@@ -202,7 +202,7 @@ def _repair_trackers():
 
 
 def _repair_openmp():
-    """Makes OpenMP work on one thread: GNU's waits for ever for those that it had before the fork."""
+    """Limits OpenMP to one thread. GNU OpenMP would wait forever for the threads that it had before the fork."""
     with open("/proc/self/maps", "rb") as lines:
         paths = {os.fsdecode(line.split(None, 5)[5].strip()) for line in lines if b"omp" in line and line.count(b"/")}
     for path in paths:
@@ -217,7 +217,7 @@ def _repair_openmp():
 
 
 def find_replaced(namespace):
-    """Returns the descriptors of sockets that apply() makes anew."""
+    """Returns the descriptors of sockets that apply() recreates."""
     loops = _find_loops(namespace)
     return {end.fileno() for loop in loops for end in (getattr(loop, "_ssock", None), getattr(loop, "_csock", None)) if end is not None}
 
@@ -233,21 +233,21 @@ def _find_loops(namespace):
 
 
 def _repair_loops(namespace):
-    """Gives event loops a selector and a wake-up of their own: those of a fork are shared."""
+    """Gives event loops a new selector and self-pipe, because a fork shares those of its origin."""
     asyncio = sys.modules.get("asyncio")
-    words = []
+    messages = []
     for loop in _find_loops(namespace):
         if isinstance(loop, asyncio.SelectorEventLoop):
             _repair_loop(loop)
         else:
             if loop is namespace.idle_loop:
                 namespace.forget_loop()
-            words.append(f"an event loop of {type(loop).__module__}: its tasks are lost")
-    return words
+            messages.append(f"an event loop of {type(loop).__module__}: its tasks are lost")
+    return messages
 
 
 def _repair_loop(loop):
-    old, loop._selector = loop._selector, type(loop._selector)()  # not unregistered: the other process may still use it
+    old, loop._selector = loop._selector, type(loop._selector)()  # not unregistered, because the other process may still use it
     for key in list(old.get_map().values()):
         try:
             loop._selector.register(key.fileobj, key.events, key.data)
@@ -262,4 +262,4 @@ def _repair_loop(loop):
 
 def _describe_shared_memory():
     names = descriptors.find_shared_memory()
-    return [f"memory that is shared stays as it is: {', '.join(names[: descriptors.MAX_NAMES])}"] if names else []
+    return [f"shared memory is not restored: {', '.join(names[: descriptors.MAX_NAMES])}"] if names else []

@@ -1,5 +1,4 @@
-"""Describes the variables of a session, and completes names. Runs as little code of the cells as possible: details that need it are
-left out."""
+"""Describes the variables of a session, and completes names. Omits details that would need code of the cells."""
 
 import builtins
 import keyword
@@ -20,8 +19,8 @@ _MAX_PREFIX = 500
 
 
 def describe(namespace):
-    """Returns {name, type, shape, bytes} of each variable that cells have bound, in order. `shape` is a list, or None; so is
-    `bytes`, the memory of the value without what it refers to."""
+    """Returns {name, type, shape, bytes} of each variable that cells have bound, in order. `shape` is a list or None; `bytes` is
+    the memory of the value without the objects that it refers to, or None."""
     found = []
     for name in namespace.own_names():
         if len(found) == MAX_VARIABLES:
@@ -34,20 +33,20 @@ def describe(namespace):
 
 
 def complete(namespace, code, cursor):
-    """Returns the names that can stand in place of the word before `cursor`, sorted: variables, keywords and builtins, after a
-    point the attributes, in brackets after a quote the keys."""
+    """Returns the sorted completions of the word before `cursor`: variables, keywords and builtins; attributes after a dot; keys
+    after a quote in brackets."""
     before = code[max(cursor - _MAX_PREFIX, 0) : cursor].rpartition("\n")[2]
     key = _KEY.search(before)
     if key is not None:
-        return _fitting(_keys_of(_follow(key[1], namespace)), key[3])
+        return _select_matches(_keys_of(_follow(key[1], namespace)), key[3])
     path, point, prefix = _WORD.search(before)[0].rpartition(".")
     if point:
-        return _fitting(_attributes_of(_follow(path, namespace)), prefix.strip())
-    return _fitting({*namespace.scope, *vars(builtins), *keyword.kwlist}, prefix)
+        return _select_matches(_attributes_of(_follow(path, namespace)), prefix.strip())
+    return _select_matches({*namespace.scope, *vars(builtins), *keyword.kwlist}, prefix)
 
 
-def _fitting(names, prefix):
-    """Returns those that begin with `prefix`. Names that begin with an underscore have to be asked for."""
+def _select_matches(names, prefix):
+    """Returns the names that begin with `prefix`. Omits names that begin with an underscore if the prefix is empty."""
     names = {name for name in names if type(name) is str and name.startswith(prefix)}
     return sorted(name for name in names if prefix or not name.startswith("_"))[:MAX_COMPLETIONS]
 
@@ -70,7 +69,7 @@ def _follow(path, namespace):
 
 
 def _is_plain(value, name):
-    """True if the attribute can be read without code of the cells."""
+    """True if the attribute can be read without running code of the cells."""
     kind = type(value)
     if kind is types.ModuleType or _library_of(kind) is not None:
         return True

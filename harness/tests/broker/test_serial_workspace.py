@@ -27,7 +27,7 @@ def taken(kind, *present):
     """True if an activity of this kind cannot be beside those."""
     workspace = SerialWorkspace.__new__(SerialWorkspace)
     workspace._activities = {name: KINDS[name].__new__(KINDS[name]) for name in present}
-    return workspace._is_taken(KINDS[kind].__new__(KINDS[kind]))
+    return workspace._is_busy(KINDS[kind].__new__(KINDS[kind]))
 
 
 class SerialWorkspaceTest(unittest.TestCase):

@@ -96,7 +96,7 @@ class ToolSourcesTest(unittest.TestCase):
         scope = {"__name__": "tools"}
         exec("from json import dumps\ndef clean(): pass\nasync def fetch(): pass", scope)
         base = {name: scope[name] for name in ("dumps", "clean", "fetch")}
-        text = "is {} of this run, and a function of the tools directory: give one another name"
+        text = "is both {} of this run and a function of the tools directory; rename one of them"
         for kind, options in (
             ("a tool of the host", {"tools": {"clean": len}}),
             ("an input", {"inputs": {"clean": 1}}),
@@ -112,7 +112,7 @@ class ToolSourcesTest(unittest.TestCase):
     def test_describe_tool_returns_their_stubs_beside_those_of_host_tools(self):
         made = tool_functions.make_functions([], None, {"clean": "def clean(rows): ..."})
         self.assertEqual(made["describe_tool"]("clean"), "def clean(rows): ...")
-        with self.assertRaisesRegex(host_tools.ToolError, "^no tool 'claen'; there are clean$"):
+        with self.assertRaisesRegex(host_tools.ToolError, "^no tool 'claen'; available tools: clean$"):
             made["describe_tool"]("claen")
 
 

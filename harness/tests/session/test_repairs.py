@@ -47,7 +47,7 @@ class MendTest(unittest.TestCase):
     def test_what_was_written_over_is_told(self):
         self.write("0123456789")
         before = f"f = open({self.path!r}, 'r+b', buffering=0)"
-        self.check(before, "f.write(b'XX')", "f.read()", "b'XX23456789'", ["a.txt: what was written over stays so"])
+        self.check(before, "f.write(b'XX')", "f.read()", "b'XX23456789'", ["a.txt: overwritten content is not restored"])
         self.check(before, "f.truncate(3)", "f.read()", "b'XX2'", ["a.txt: the file is shorter than it was"])
 
     def test_temporary_files_without_a_name(self):
@@ -166,10 +166,10 @@ class MendTest(unittest.TestCase):
         self.check([f"import sqlite3; db = sqlite3.connect({self.path!r}); db.execute('create table t (n)'); db.commit()"],
                    "db.execute('insert into t values (1)'); db.commit()",
                    "db.execute('insert into t values (1)'); db.commit(); db.execute('select count(*) from t').fetchone()", "(2,)",
-                   ["a.txt: what was written over stays so"])
+                   ["a.txt: overwritten content is not restored"])
 
     def test_shared_memory_is_told(self):
-        self.check("import mmap; m = mmap.mmap(-1, 10)", "m[:2] = b'ab'", "bytes(m[:2])", "b'ab'", ["memory that is shared stays as it is: memory without a name"])
+        self.check("import mmap; m = mmap.mmap(-1, 10)", "m[:2] = b'ab'", "bytes(m[:2])", "b'ab'", ["shared memory is not restored: unnamed memory"])
 
     def test_a_lost_thread_is_told(self):
         before = "import threading; stop = threading.Event(); t = threading.Thread(target=stop.wait, name='worker', daemon=True); t.start()"

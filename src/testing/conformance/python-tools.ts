@@ -101,7 +101,7 @@ export function pythonToolTests(at: Fixture): void {
           const tool = { name: 'known', source: 'def known(): return "mine"', stub: '' }
           const error = (kind: string): object => ({
             type: 'error',
-            message: `known is ${kind} of this run, and a function of the tools directory: give one another name`,
+            message: `known is both ${kind} of this run and a function of the tools directory; rename one of them`,
             traceback: null,
             kind: 'setup',
           })

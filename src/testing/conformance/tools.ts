@@ -324,7 +324,7 @@ export function toolTests(at: Fixture): void {
       const text =
         'class Found(TypedDict):\n    name: str\n\n' +
         'def search(query: str, limit: int = 10, note: str = None) -> Found:\n    """\n    Finds.\n    """'
-      assert.deepEqual(result, [text, true, ['unknown_tool', "no tool 'serch'; there are search"]])
+      assert.deepEqual(result, [text, true, ['unknown_tool', "no tool 'serch'; available tools: search"]])
     }),
   )
 }

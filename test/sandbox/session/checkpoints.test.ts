@@ -117,7 +117,7 @@ x = 1`
   const refused = {
     code: 'checkpoint_unavailable',
     message: expect.stringContaining(
-      'a copy would lack the native thread polars-0, and may wait for them for ever',
+      'a copy would lack the native thread polars-0, and may wait for them forever',
     ) as string,
   }
   await expect(session.checkpoint()).rejects.toMatchObject(refused)

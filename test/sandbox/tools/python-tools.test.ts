@@ -187,7 +187,7 @@ medain([1])`
     await using own = await createSandglass({ engine, poolSize: 1, toolsDir: directory })
     const { error } = await own.run('emit_log("ran")', { tools: [median] })
     expect(error).toBe(
-      'median is a Python tool of this run, and a function of the tools directory: give one another name',
+      'median is both a Python tool of this run and a function of the tools directory; rename one of them',
     )
   }, 60_000)
 

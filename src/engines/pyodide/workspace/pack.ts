@@ -199,7 +199,7 @@ function fileAt(
   if (maxFileBytes !== null && size > maxFileBytes)
     throw problem('too_large', path, `it has ${size} bytes; a file may have ${maxFileBytes}`)
   if (maxTotalBytes !== null && total + size > maxTotalBytes)
-    throw problem('too_large', path, `with its ${size} bytes, all are more than ${maxTotalBytes}`)
+    throw problem('too_large', path, `its ${size} bytes exceed the limit of ${maxTotalBytes} for all files`)
   return node
 }
 

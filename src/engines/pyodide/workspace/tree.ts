@@ -138,7 +138,7 @@ export class WorkspaceTree {
     const left = path === '' || path === '.' ? [] : plainParts(path).toReversed()
     for (let part = left.pop(); part !== undefined; part = left.pop()) {
       steps += 1
-      if (steps > MAX_STEPS) throw problem('invalid', path, 'it goes through too many directories')
+      if (steps > MAX_STEPS) throw problem('invalid', path, `it goes through more than ${MAX_STEPS} directories`)
       if (at.kind !== 'directory') throw problem('not_a_directory', path, NO_DIRECTORY)
       if (part === '..') {
         const parent = above.pop()
@@ -154,7 +154,7 @@ export class WorkspaceTree {
         continue
       }
       links += 1
-      if (links > MAX_LINKS) throw problem('outside', path, 'it goes through too many links')
+      if (links > MAX_LINKS) throw problem('outside', path, `it goes through more than ${MAX_LINKS} links`)
       const { target } = node
       if (target.startsWith('/')) {
         if (!`${target}/`.startsWith(`${this.#root}/`))
@@ -303,7 +303,7 @@ function asDirectory(path: string, node: TreeNode): DirectoryNode {
 }
 
 function leadsThroughError(path: string): FileError {
-  return problem('outside', path, 'a link leads to it')
+  return problem('outside', path, 'a part of the path is a link')
 }
 
 function noSpace(path: string): FileError {

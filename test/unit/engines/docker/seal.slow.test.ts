@@ -101,7 +101,7 @@ describe('a sealed channel', () => {
     const { channel } = unseal(inner, key, true)
     for (const line of lines) await channel.send(Buffer.from(line))
     expect(open(Buffer.concat(sent))).toBe(lines.join(''))
-    expect(() => open(Buffer.concat(sent.slice(1)))).toThrow('a piece does not have the mark of the host')
+    expect(() => open(Buffer.concat(sent.slice(1)))).toThrow('a piece does not have a valid tag of the host')
     await unseal(inner, key).channel.send(Buffer.from('as it is'))
     expect(String(sent.at(-1))).toBe('as it is')
   })
