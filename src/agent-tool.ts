@@ -14,7 +14,7 @@ import {
 
 /**
  * The tool of `Sandglass.asTool`.
- * @throws TypeError for an option that does not exist, SandglassError `invalid_request` for a value that cannot be.
+ * @throws TypeError for an option that does not exist, SandglassError `invalid_request` for an invalid value.
  */
 export function agentTool(runner: ScriptRunner, given: AsToolOptions = {}): RunPythonTool {
   checkAsToolOptions(given)
@@ -55,7 +55,7 @@ export function agentTool(runner: ScriptRunner, given: AsToolOptions = {}): RunP
   })
 }
 
-/** The packages that the description names. Their versions are known when they are installed: at the first call. */
+/** The packages that the description names. Packages of the run have no version yet: the first call installs them. */
 function packagesFor(runner: ScriptRunner, run: RunOptions, workspace: Workspace | undefined): NamedPackage[] {
   const toNamedPackage = (text: string): NamedPackage => ({ name: text, version: '' })
   const ofTools = run.tools === undefined ? [] : dependenciesOf(run.tools)
@@ -67,11 +67,11 @@ function packagesFor(runner: ScriptRunner, run: RunOptions, workspace: Workspace
 /** The options of the runs of a tool, with `toolApproval` in their tools. */
 function withApproval({ toolApproval, ...run }: Pick<AsToolOptions, 'toolApproval'> & RunOptions): RunOptions {
   if (toolApproval === undefined) return run
-  if (run.tools === undefined) throw new TypeError('toolApproval: there are no tools; give tools, too')
+  if (run.tools === undefined) throw new TypeError('toolApproval: requires the option tools')
   return { ...run, tools: withToolApproval(run.tools, toolApproval) }
 }
 
-/** Begins each call when the one before has settled: agents call tools side by side, and a session runs one cell at a time. */
+/** Begins each call after the previous one has settled: agents call tools concurrently, and a session runs one cell at a time. */
 function runInTurns<T>(
   act: (script: string, signal: AbortSignal | undefined) => Promise<T>,
 ): (script: string, signal: AbortSignal | undefined) => Promise<T> {
@@ -83,7 +83,7 @@ function runInTurns<T>(
   }
 }
 
-/** Does something once; a failure does not count. */
+/** Runs `act` until it has succeeded once. */
 function runOnce(act: () => Promise<void>): () => Promise<void> {
   let done: Promise<void> | undefined
   return async () => {

@@ -20,14 +20,14 @@ const MAX_USES = 10_000
 const MODULE =
   /^(?:there is no module '([A-Za-z_][\w.]*)' in the sandbox|([A-Za-z_][\w.]*) may not be imported in a strict script)$/
 
-/** Sandboxes that check scripts and run none. They are not counted among the sandboxes of runs. The first check starts the first one. */
+/** Sandboxes that check scripts and run none. They do not count towards the sandboxes of runs. The first check starts the first one. */
 export interface Checkers {
   check(request: CheckRequest, timeoutMs: number | undefined): Promise<CheckedScript>
 }
 
 /**
- * Keeps one checker sandbox warm, with another while that one is busy.
- * @param pool whose sandboxes of the spec `name` run what is checked; the checkers end with it.
+ * Keeps one checker sandbox warm, and starts another one while it is busy.
+ * @param pool the pool that runs the checked scripts, in its spec `name`; the checkers end with it.
  */
 export function checkersOf(pool: SandboxPool, name: string): Checkers {
   let checkers: SandboxPool | undefined
@@ -57,9 +57,9 @@ export interface CheckResult {
 
 /** The violations in the script of an answer. */
 export interface AnswerCheck extends CheckResult {
-  /** True if the whole answer is the script. */
+  /** True if the script is the whole answer. */
   readonly isWhole: boolean
-  /** The names of the tools that the text of the script shows; undefined without `listTools`, or without an answer of the checker. */
+  /** The tools that the script names; undefined without `listTools`, or if the checker did not answer. */
   readonly calledTools: readonly string[] | undefined
   /** The sandbox that checked it. Sandboxes of the same engine that run scripts have the same isolation. */
   readonly sandbox: ExecutionResult['sandbox']
@@ -86,7 +86,7 @@ export interface CheckedRun extends Pick<
   readonly checkoutTimeoutMs?: number | undefined
 }
 
-/** The result of a run whose script has mistakes, or undefined when it may run. */
+/** The result of a run whose script has mistakes; undefined if the script may run. */
 export async function rejectionOf(
   checkers: Checkers,
   script: string,
@@ -112,7 +112,7 @@ export async function rejectionOf(
   }
 }
 
-/** Why a script was not run, in one sentence. */
+/** Says in one sentence why a script was not run. */
 export function rejectionText([first, ...others]: readonly Violation[]): string {
   const more = others.length > 0 ? ` (and ${others.length} more)` : ''
   return `the script was rejected before it ran: line ${first?.line}: ${first?.message}${more}`
@@ -130,7 +130,7 @@ export async function checkResultOf(
 }
 
 /**
- * Checks the script that was found in an answer or, if the whole answer is Python, the answer.
+ * Checks the script that was found in an answer, or the answer itself if it is Python.
  * @throws SandglassError `aborted` or `sandbox_setup_failed` when the check ended early, or the error of `check`.
  */
 export async function checkAnswer(
@@ -147,7 +147,7 @@ export async function checkAnswer(
   return { ok: violations.length === 0, violations, isWhole, calledTools, sandbox: check.sandbox }
 }
 
-/** Checks a script by a policy. A check whose sandbox is lost is made once more, in another one. */
+/** Checks a script by a policy. If its sandbox is lost, the check is repeated once in another one. */
 async function runCheck(checkers: Checkers, script: string, policy: Policy, run: CheckedRun): Promise<CheckedScript> {
   const { inputs = {}, tools, allowModules = [], files = {}, collect = [], environment = [] } = run
   const set = tools === undefined ? undefined : prepareTools(tools)
@@ -169,7 +169,7 @@ async function runCheck(checkers: Checkers, script: string, policy: Policy, run:
   return { ...final, violations: final.violations.map((one) => withPackage(one, declarer)) }
 }
 
-/** Adds to a violation the package that a missing module is in. A declared package is admitted under `strict` as well. */
+/** Adds to a violation the package that contains the missing module. A declared package is also admitted under `strict`. */
 function withPackage(violation: Violation, declarer: Declarer): Violation {
   const [, missing, refused] = MODULE.exec(violation.message) ?? []
   const module = missing ?? (declarer === 'nobody' ? undefined : refused)
@@ -178,7 +178,7 @@ function withPackage(violation: Violation, declarer: Declarer): Violation {
   return { ...violation, hint: declarer === 'nobody' ? `${found}. ${violation.hint}` : found }
 }
 
-/** Top-level modules and packages that paths below the workspace make. */
+/** The top-level modules and packages among paths of the workspace. */
 function modulesAmong(paths: readonly string[]): string[] {
   return paths.flatMap((path) => /^([^/]+)(?:\/|\.py$)/.exec(path)?.[1] ?? [])
 }

@@ -35,7 +35,7 @@ export interface DependencyRequest {
   readonly onProgress?: ((progress: InstallProgress) => void) | undefined
 }
 
-/** A requirement that cannot be installed, and why. */
+/** A requirement that cannot be installed, and the reason. */
 export interface FailedDependency {
   readonly requirement: string
   /** One of the codes `dependency_…`. */
@@ -53,18 +53,18 @@ export interface PackageOptions {
 
 const METADATA = '# /// script'
 
-/** The environments of one Sandglass: which packages a run needs, and where they lie. */
+/** Finds the packages that each run of one Sandglass needs, and prepares environments with them. */
 export class Dependencies {
   readonly environments: Environments
   readonly #engineId: string
   readonly #own: readonly Requirement[]
   readonly #hasDirectory: boolean
   #target: PythonTarget | undefined
-  /** The environment of the first sandbox, until a run tells about its installation. */
+  /** The environment of the first sandbox, until a run reports its installation. */
   #untold: PreparedEnvironment | undefined
 
   /**
-   * @param engineId names the engine and its options: the Python of its sandboxes is remembered under it.
+   * @param engineId identifies the engine and its options: the Python of its sandboxes is remembered under it.
    * @throws SandglassError `dependency_invalid`, `invalid_request`.
    */
   constructor(engineId: string, { dependencies = [], environments, packages }: PackageOptions) {
@@ -95,12 +95,12 @@ export class Dependencies {
     return this.#hasDirectory ? '' : scriptPackagesText(this.environments.options)
   }
 
-  /** The Python for which packages are chosen: that of a sandbox, or the remembered one until a sandbox has started. */
+  /** The Python for which packages are chosen: that of the last sandbox, or the remembered one until a sandbox has started. */
   async knownTarget(): Promise<PythonTarget | undefined> {
     return (this.#target ??= await this.environments.recallTarget(this.#engineId))
   }
 
-  /** Takes over the Python of a sandbox. False if packages were chosen for another one. */
+  /** Records the Python of a sandbox. Returns false if packages were chosen for another one. */
   async learnTarget(sandbox: Sandbox): Promise<boolean> {
     const found = targetOf(sandbox)
     const before = this.#target
@@ -121,16 +121,18 @@ export class Dependencies {
     if (target === undefined) {
       throw new SandglassError(
         'dependency_no_wheel',
-        'dependencies: this engine does not tell which Python its sandboxes have; give a directory of packages (option packages)',
+        'dependencies: this engine does not report which Python its sandboxes have; pass a directory of packages (option packages)',
       )
     }
     const { signal, onProgress } = request
-    return this.#tell(await this.environments.prepare({ requirements, target, fromScript, host, signal, onProgress }))
+    return this.#withFirstInstallation(
+      await this.environments.prepare({ requirements, target, fromScript, host, signal, onProgress }),
+    )
   }
 
   /**
-   * Installs the requirements that can be installed: a package that fails does not hide the success of others.
-   * @throws SandglassError as {@link prepare} does, when the machinery fails or packages contradict each other.
+   * Installs all requirements that can be installed, and reports the others.
+   * @throws SandglassError as {@link prepare} does, when uv or the index fails or packages contradict each other.
    */
   async preparePartly(
     request: DependencyRequest,
@@ -158,12 +160,12 @@ export class Dependencies {
     }
   }
 
-  /** Notes what was installed for the first sandbox: the first run with it tells how long that took. */
+  /** Records the installation for the first sandbox. The first run with the same packages reports its time. */
   noteFirst(prepared: PreparedEnvironment | undefined): void {
     this.#untold = prepared
   }
 
-  #tell(prepared: PreparedEnvironment): PreparedEnvironment {
+  #withFirstInstallation(prepared: PreparedEnvironment): PreparedEnvironment {
     const first = this.#untold
     if (first?.environment.key !== prepared.environment.key) return prepared
     this.#untold = undefined
@@ -216,15 +218,15 @@ export class Dependencies {
   }
 }
 
-/** The facts of the environment for a result. */
-export function runEnvironment(prepared: PreparedEnvironment | undefined): RunEnvironment | null {
+/** The environment as results report it. */
+export function runEnvironmentOf(prepared: PreparedEnvironment | undefined): RunEnvironment | null {
   if (prepared === undefined) return null
   const { environment, cached, ms } = prepared
   return { key: environment.key, packages: environment.packages, cached, ms: Math.round(ms * 10) / 10 }
 }
 
-/** The refusal of packages that a model's script names, as a violation of the script; undefined for any other error. */
-export function dependencyViolation(error: unknown, script: string): Violation | undefined {
+/** Describes a refusal of packages that a model's script names as a violation of the script; undefined for any other error. */
+export function dependencyViolationOf(error: unknown, script: string): Violation | undefined {
   if (!(error instanceof SandglassError && error.code.startsWith('dependency_'))) return undefined
   const before = script.slice(0, Math.max(0, script.indexOf(METADATA)))
   return {
@@ -236,14 +238,14 @@ export function dependencyViolation(error: unknown, script: string): Violation |
   }
 }
 
-/** Adds the environment to a result, and a hint: the package of a missing module, or what to do in place of calling pip. */
+/** Adds the environment to a result, and a hint: the package of a missing module, or what to do instead of calling pip. */
 export function withEnvironment<T>(
   result: ExecutionResult<T>,
   script: string,
   prepared: PreparedEnvironment | undefined,
   declarer: Declarer = 'program',
 ): ExecutionResult<T> {
-  const environment = runEnvironment(prepared)
+  const environment = runEnvironmentOf(prepared)
   const hint = result.error === null ? undefined : explainMissingModule(result.error, script, declarer)
   if (hint !== undefined) return { ...result, environment, error: `${result.error}\n${hint}` }
   const message = warnOfPip(script, declarer)
@@ -258,6 +260,6 @@ function merge(requirements: readonly Requirement[]): readonly Requirement[] {
 function bothGivenError(): SandglassError {
   return new SandglassError(
     'invalid_request',
-    'dependencies: they cannot be combined with packages, the directory that you fill yourself: give one of the two',
+    'dependencies: cannot be combined with packages, the directory that you fill yourself; pass one of the two',
   )
 }

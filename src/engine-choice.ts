@@ -3,14 +3,14 @@ import { messageOf, SandglassError } from './errors/index.ts'
 import type { SandglassOptions } from './options/index.ts'
 import type { SandboxEngine } from './sandbox/index.ts'
 
-/** An engine that `auto` did not take, and why. */
+/** An engine that `auto` skipped, and the reason. */
 export interface PassedOver {
   readonly engine: string
   readonly code: string
   readonly message: string
 }
 
-/** Makes an engine, of which nothing is started yet. */
+/** Makes an engine without starting anything. */
 type EngineMaker = () => Promise<SandboxEngine>
 
 /** Codes of errors that do not depend on the engine. */
@@ -48,17 +48,17 @@ export function enginesFor(options: SandglassOptions, engines: EngineTable = ENG
   const known = ['auto', ...Object.keys(engines)]
   throw new SandglassError(
     'engine_unknown',
-    `unknown engine ${JSON.stringify(engine)}; the engines are ${known.join(', ')}`,
+    `engine: unknown engine ${JSON.stringify(engine)}. Choose one of: ${known.join(', ')}`,
   )
 }
 
 /**
  * Opens the first engine that works: its first sandbox is the probe.
- * @param open makes a sandbox, and checks what was asked for; it releases everything before it throws.
- * @throws the error of `open` if it does not depend on the engine; SandglassError with the common code of all refusals, else
- * `engine_unavailable`, with the reason of each.
+ * @param open starts the first sandbox and checks the requirements; it releases everything before it throws.
+ * @throws the error of `open` if it does not depend on the engine; otherwise SandglassError with the common code of all refusals or
+ * `engine_unavailable`; its message has the reason of each.
  */
-export async function firstThatOpens<T>(
+export async function openFirstEngine<T>(
   makers: readonly EngineMaker[],
   open: (engine: SandboxEngine, passedOver: readonly PassedOver[]) => Promise<T>,
 ): Promise<T> {

@@ -14,7 +14,7 @@ import {
 import { ExecutionMode, type ExecutionResult, ScriptExecutor } from './executor/index.ts'
 import { INSIDE, type SandboxEngine, type SandboxSpec } from './sandbox/index.ts'
 
-/** Bytes of source for one run. It takes about 0.3 s, and its byte code is kept even if the host ends after it. */
+/** Bytes of source that one run compiles. A run takes about 0.3 s, and its byte code is kept even if the host ends after it. */
 const BATCH_BYTES = 0.5 * 1024 * 1024
 const BATCH_FILES = 1000
 const TIMEOUT_SEC = 60
@@ -24,9 +24,9 @@ const OUTPUT = 'out/*'
 export class Finisher {
   readonly #engine: SandboxEngine
   readonly #signal: AbortSignal
-  /** By the directory: an environment that is installed again has another one. */
+  /** Keyed by directory, because an environment that is installed again gets another one. */
   readonly #works = new Map<string, Promise<void>>()
-  /** Settles when nothing is being made. */
+  /** Settles when all work that was started has ended. */
   ended: Promise<void> = Promise.resolve()
 
   constructor(engine: SandboxEngine, signal: AbortSignal) {
@@ -34,7 +34,7 @@ export class Finisher {
     this.#signal = signal
   }
 
-  /** Never throws: imports take longer without it, and nothing else depends on it. */
+  /** Never rejects: only the speed of imports depends on it. */
   finish(environment: Environment, limits: SandboxSpec['limits']): Promise<void> {
     const { path } = environment
     const known = this.#works.get(path)
@@ -48,8 +48,8 @@ export class Finisher {
 }
 
 /**
- * Makes the byte code of an environment, and the files that its packages want in their home, in a sandbox that sees it
- * read-only: the first imports are several times faster afterwards. What was made before the signal fires is kept.
+ * Makes the byte code of an environment, and the files that its packages need in the home directory, in a sandbox where it is mounted
+ * read-only. The first imports are several times faster afterwards. Files that were made before an abort are kept.
  */
 async function finishEnvironment(
   environment: Environment,
@@ -75,14 +75,14 @@ async function finishEnvironment(
     if (signal.aborted || result.status === 'sandbox-lost') return
     for (const { content } of result.files) await addByteCode(path, batch, content, target)
   }
-  // These scripts import packages: after the byte code, because it makes imports several times as fast.
+  // After the byte code, because these scripts import packages, and byte code makes imports several times as fast.
   const homeFiles: MadeFile[] = []
   for (const { module, script, collect } of hasHomeFiles(path) ? [] : HOME_SCRIPTS) {
     if (!modules.includes(module)) continue
     const paths = collect.map((pattern) => `home/${pattern}`)
     const { files, errorKind, status } = await run(script, paths)
     if (signal.aborted || status === 'sandbox-lost') return
-    // A script that failed may have left a part of them.
+    // A failed script may have left an incomplete set.
     if (errorKind !== null) continue
     homeFiles.push(...files.map((file) => ({ path: file.path.replace(/^home\//, ''), content: file.content })))
   }

@@ -1,5 +1,5 @@
 import { checkAnswer, rejectionText } from './checkers.ts'
-import { dependencyViolation } from './dependencies.ts'
+import { dependencyViolationOf } from './dependencies.ts'
 import type { Violation } from './executor/index.ts'
 import { cellOptionsOf, type RunOptions, type Session } from './options/index.ts'
 import { statusFields } from './outcomes/index.ts'
@@ -18,11 +18,11 @@ export class ReviewedRuns {
   readonly #runner: ScriptRunner
   readonly #reviewer: Reviewer | undefined
   readonly #session: Session | undefined
-  /** The script that the model proposed before. */
+  /** The script that the model proposed last. */
   #last: string | null = null
   #calls = 0
 
-  /** @param session where the scripts run as cells, if they do. */
+  /** @param session runs the scripts as its cells, if given. */
   constructor(runner: ScriptRunner, reviewer: Reviewer | undefined, session?: Session) {
     this.#runner = runner
     this.#reviewer = reviewer
@@ -32,7 +32,7 @@ export class ReviewedRuns {
   /**
    * Runs a script. The result is `rejected` for a script with mistakes, with packages that it may not use, or that the reviewer
    * does not accept.
-   * @throws SandglassError when the machinery fails; the error of the reviewer; TypeError for an answer that is not a decision.
+   * @throws SandglassError when the infrastructure fails; the error of the reviewer; TypeError for an answer that is not a decision.
    */
   async run(script: string, options: RunOptions): Promise<RanScript> {
     const { declarer } = this.#runner.dependencies
@@ -45,9 +45,9 @@ export class ReviewedRuns {
       if (this.#session !== undefined) return await this.#session.run(reviewed, cellOptionsOf(options))
       return await this.#runner.run(reviewed, options, declarer)
     } catch (error) {
-      const violation = dependencyViolation(error, script)
+      const violation = dependencyViolationOf(error, script)
       if (violation === undefined) throw error
-      return notRun(rejectionText([violation]), [violation])
+      return rejectedResult(rejectionText([violation]), [violation])
     }
   }
 
@@ -57,7 +57,7 @@ export class ReviewedRuns {
     if (reviewer === undefined) return script
     const attempt = (this.#calls += 1)
     const found = await this.#check(script, options)
-    if ('problem' in found) return notRun(found.problem, found.violations)
+    if ('problem' in found) return rejectedResult(found.problem, found.violations)
     const last = this.#last
     this.#last = script
     const reviewed = await reviewScript(
@@ -69,21 +69,21 @@ export class ReviewedRuns {
         check: (own) => this.#checkOwn(own, options),
       },
     )
-    return reviewed.accepted ? reviewed.script : notRun(reviewed.error, [])
+    return reviewed.accepted ? reviewed.script : rejectedResult(reviewed.error, [])
   }
 
-  /** Checks a script of the reviewer, which may also name packages that it may not use. */
+  /** Checks a replacement script from the reviewer. Refused packages are mistakes, too. */
   async #checkOwn(own: string, options: RunOptions): Promise<Findings | Mistakes> {
     try {
       return await this.#check(own, options)
     } catch (error) {
-      const violation = dependencyViolation(error, own)
+      const violation = dependencyViolationOf(error, own)
       if (violation === undefined) throw error
       return { problem: rejectionText([violation]), violations: [violation] }
     }
   }
 
-  /** Checks a script. Returns what it may do, or its mistakes. */
+  /** Checks a script. Returns its findings, or its mistakes. */
   async #check(script: string, options: RunOptions): Promise<Findings | Mistakes> {
     const { dependencies, untrustedDependencies: untrusted, workspace, policy = 'off', ...given } = options
     const runner = this.#runner
@@ -105,7 +105,7 @@ export class ReviewedRuns {
 }
 
 /** The result of a script that does not run. */
-function notRun(error: string, violations: readonly Violation[]): RanScript {
+function rejectedResult(error: string, violations: readonly Violation[]): RanScript {
   const empty = { stdout: '', stderr: '', logs: [], intermediates: [], warnings: [], files: [], displays: [] }
   return {
     ...statusFields('rejected'),

@@ -16,7 +16,7 @@ export function limitsOfRun(given: ResourceLimits): ResourceLimits {
   return definedOf(resolveLimits(given), ['executionTimeoutSec', 'maxToolWaitSec', 'maxOutputBytes'])
 }
 
-/** Identifies an engine and its options. Sandboxes with the same id have the same Python, until another one is installed. */
+/** Identifies an engine and its options. Sandboxes with the same id have the same Python until another one is installed. */
 export function engineIdOf({ name, place }: SandboxEngine, options: SandglassOptions): string {
   const own = (options as Readonly<Record<string, unknown>>)[name]
   return JSON.stringify([name, own ?? null, place ?? null])
@@ -38,7 +38,7 @@ export function specOf(
   }
 }
 
-/** The name of the pool for a spec. It holds limits and packages only: all else in a spec is the same for one Sandglass. */
+/** The name of a spec in the pool. It has only limits and packages: everything else in a spec is the same for one Sandglass. */
 export function nameOf(spec: SandboxSpec): string {
   const { memoryBytes, cpus, pids, diskBytes } = spec.limits
   const packages = spec.packages === undefined ? '' : ` packages=${spec.packages} preload=${spec.preload?.join(',')}`

@@ -1,7 +1,7 @@
 import { agentTool } from './agent-tool.ts'
 import type { CheckResult } from './checkers.ts'
 import type { DependencyRequest } from './dependencies.ts'
-import { enginesFor, firstThatOpens, type PassedOver, warnOfLanguageOnly } from './engine-choice.ts'
+import { enginesFor, openFirstEngine, type PassedOver, warnOfLanguageOnly } from './engine-choice.ts'
 import type { PreparedEnvironment } from './environments/index.ts'
 import { ExecutionMode, type ExecutionResult, type RunEvent } from './executor/index.ts'
 import { callerOf } from './llm/index.ts'
@@ -39,7 +39,7 @@ import { prepareTools, type RunPythonTool } from './tools/index.ts'
 export interface Sandglass extends AsyncDisposable {
   /** The engine in use. */
   readonly engine: string
-  /** The engines that `auto` tried before it, and why it did not take them. */
+  /** The engines that `auto` tried before it, and why it skipped them. */
   readonly passedOver: readonly PassedOver[]
   /**
    * Runs one script. Whatever the script does is a value.
@@ -61,13 +61,13 @@ export interface Sandglass extends AsyncDisposable {
   asTool(options?: AsToolOptions): RunPythonTool
   /**
    * Lets a model solve a task by writing Python against tools. Whatever happens is a value.
-   * @throws TypeError or SandglassError (`invalid_request`, `workspace_closed`) for an option that is wrong.
+   * @throws TypeError or SandglassError (`invalid_request`, `workspace_closed`) for an invalid option.
    */
   solve<T = unknown>(task: string, options: SolveOptions<T>): Promise<ToolExecutionResult<T>>
-  /** The same as events while it continues; the last one is the result. Leaving the loop cancels it. */
+  /** The same as events while the task runs; the last one is the result. Leaving the loop cancels it. */
   solveStream<T = unknown>(task: string, options: SolveOptions<T>): AsyncIterable<SolveEvent<T>>
   /**
-   * Installs packages ahead, so that a run with these `dependencies` begins at once.
+   * Installs packages in advance, so that a run with these `dependencies` begins at once.
    * @throws SandglassError with a code that begins with `dependency_` or `index_`; `cache_dir_unusable`, `no_space`, `aborted`.
    */
   prepare(dependencies: readonly string[], options?: PrepareOptions): Promise<PreparedPackages>
@@ -88,22 +88,22 @@ export interface Sandglass extends AsyncDisposable {
   /** The calls of tools that wait until {@link approve} or {@link deny} is called, the oldest first. */
   pending(): readonly PendingCall[]
   /**
-   * Lets a call that waits execute, with other arguments if `args` is given. The first decision counts.
+   * Lets a waiting call execute, with other arguments if `args` is given. The first decision counts.
    * @throws SandglassError `approval_unknown`, `approval_decided`; `approval_invalid` for `args` that the tool does not accept: the
    * call still waits.
    */
   approve(id: string, options?: ApproveOptions): Promise<void>
   /**
-   * Refuses a call that waits: the script gets a ToolError `denied` with the reason, at most 2,000 characters.
+   * Refuses a waiting call: the script gets a ToolError `denied` with the reason, at most 2,000 characters.
    * @throws SandglassError `approval_unknown`, `approval_decided`.
    */
   deny(id: string, reason?: string, options?: Pick<ApproveOptions, 'by'>): Promise<void>
-  /** The protection in force on this machine, from probes. */
+  /** Probes the protection that is in force on this machine. */
   report(): Promise<SandboxReport>
   /** Hits, misses, waits and refills of the pool, over all limits. */
   stats(): PoolStats
   /**
-   * Ends everything: running scripts are given `graceMs`, then nothing is left. Those whose calls wait for approval are cancelled at
+   * Ends everything: running scripts have `graceMs` to finish, then they are killed. Those whose calls wait for approval are cancelled at
    * once. Idempotent.
    */
   close(options?: { graceMs?: number }): Promise<void>
@@ -120,10 +120,10 @@ export async function createSandglass(options: SandglassOptions = {}): Promise<S
   return sandglass
 }
 
-/** The same, with the runner behind it, for other rooms of the library. */
+/** Does the same, and also returns the runner, for other rooms of the library. */
 export async function openSandglass(options: SandglassOptions): Promise<OpenSandglass> {
   checkOptions(options)
-  return firstThatOpens(enginesFor(options), (engine, passedOver) => openOn(engine, passedOver, options))
+  return openFirstEngine(enginesFor(options), (engine, passedOver) => openOn(engine, passedOver, options))
 }
 
 interface OpenSandglass {
@@ -188,11 +188,11 @@ function withPackages(report: SandboxReport, packages: readonly NamedPackage[]):
   }
 }
 
-/** A task whose options were checked, and how to begin it when its packages are there. */
+/** A task whose options were checked. */
 interface PlannedTask<T> {
   /** Keeps its workspace open while the model thinks, until the result is disposed of. */
   use(): Disposable | undefined
-  /** Installs its packages. */
+  /** Installs its packages, and makes the job. */
   job(): Promise<Job<T>>
   /** Ends the session of the task, and the workspace that was opened for it. Never rejects. */
   close(): Promise<void>
@@ -246,7 +246,7 @@ function planTask<T>(runner: ScriptRunner, task: string, given: SolveOptions<T>)
       { ...options, ...(typeof traceId === 'string' ? { traceId } : {}) },
     )
   }
-  // It belongs to the trace of this call, also if it begins later.
+  // The task belongs to the trace of this call, even if it begins later.
   const { traceId } = jobWith(undefined, rest.traceId)
   if (session) {
     const session = new TaskSession(runner, { ...given, limits })
@@ -278,7 +278,7 @@ function planTask<T>(runner: ScriptRunner, task: string, given: SolveOptions<T>)
   }
 }
 
-/** A workspace has its limits already; a script in it may only ask for less. */
+/** The limits of a task. A workspace has its limits already; a script in it may only request lower ones. */
 function limitsOfTask(
   runner: ScriptRunner,
   limits: ResourceLimits = {},

@@ -4,9 +4,9 @@ import { type Checkers, checkersOf, checkResultOf, type CheckResult, rejectionOf
 import {
   Dependencies,
   type DependencyRequest,
-  dependencyViolation,
+  dependencyViolationOf,
   type FailedDependency,
-  runEnvironment,
+  runEnvironmentOf,
   withEnvironment,
 } from './dependencies.ts'
 import type { Declarer, InstallProgress, PreparedEnvironment } from './environments/index.ts'
@@ -107,11 +107,11 @@ export class ScriptRunner {
     this.sessions = new Sessions(this.workspaces, this)
   }
 
-  /** Starts the first sandbox, which stays in the pool. A missing engine fails here and not at the first run. */
+  /** Starts the first sandbox, which stays in the pool, so that a missing engine fails here and not at the first run. */
   async startFirst(): Promise<Sandbox> {
     const { require = [], limits = {}, packages } = this.options
     if (require.length > 0) assertRequirements(await this.#engine.report(), require)
-    const first = await this.#firstSandbox()
+    const first = await this.#startFirstSandbox()
     assertEnforced(first.info, limits)
     if (packages !== undefined) {
       const installed = await installedPackages(packages)
@@ -121,8 +121,8 @@ export class ScriptRunner {
     return first
   }
 
-  /** A sandbox with the packages of this Sandglass. If its Python is not known yet, another sandbox is made first to learn it. */
-  async #firstSandbox(): Promise<Sandbox> {
+  /** Starts a sandbox with the packages of this Sandglass. If its Python is not known yet, another sandbox is started first to learn it. */
+  async #startFirstSandbox(): Promise<Sandbox> {
     const { dependencies } = this
     const signal = definedOf(this.options, ['signal'])
     const { poolSize = 2 } = this.options
@@ -131,18 +131,18 @@ export class ScriptRunner {
       const environment = isKnown ? await dependencies.prepare(signal) : undefined
       const spec = specOf(this.options, undefined, environment)
       if (!isKnown || poolSize === 0) {
-        // Not the pool: it would keep this kind warm.
+        // Not from the pool, which would keep such sandboxes warm.
         await using sandbox = await this.#engine.create(spec, signal)
-        if ((await dependencies.learnTarget(sandbox)) && isKnown) return this.#note(environment, sandbox)
+        if ((await dependencies.learnTarget(sandbox)) && isKnown) return this.#noteFirst(environment, sandbox)
         continue
       }
       const first = await this.sandboxes.checkoutOwn(spec, signal)
       await first.release()
-      if (await dependencies.learnTarget(first.sandbox)) return this.#note(environment, first.sandbox)
+      if (await dependencies.learnTarget(first.sandbox)) return this.#noteFirst(environment, first.sandbox)
     }
   }
 
-  #note(environment: PreparedEnvironment | undefined, sandbox: Sandbox): Sandbox {
+  #noteFirst(environment: PreparedEnvironment | undefined, sandbox: Sandbox): Sandbox {
     this.packages = packagesOf(environment)
     this.dependencies.noteFirst(environment)
     return sandbox
@@ -157,7 +157,7 @@ export class ScriptRunner {
     this.dependencies.environments.close()
   }
 
-  /** Starts to make byte code for an environment, once. Runs do not wait for it. */
+  /** Starts to compile byte code for an environment, once. Runs do not wait for it. */
   #finish(prepared: PreparedEnvironment): Promise<void> {
     const { limits } = specOf(this.options, undefined, prepared)
     return this.#finisher.finish(prepared.environment, limits)
@@ -191,7 +191,7 @@ export class ScriptRunner {
       ? await this.dependencies.preparePartly(request)
       : { prepared: await this.dependencies.prepare(request), failed: [] }
     if (prepared !== undefined) await this.#finish(prepared)
-    return { ...(runEnvironment(prepared) ?? { key: '', packages: {}, cached: true, ms: 0 }), failed }
+    return { ...(runEnvironmentOf(prepared) ?? { key: '', packages: {}, cached: true, ms: 0 }), failed }
   }
 
   /** @param declarer who can declare a package that the script lacks. */
@@ -228,7 +228,7 @@ export class ScriptRunner {
     try {
       environment = await this.environmentFor({ ...wanted, script })
     } catch (error) {
-      const violation = dependencyViolation(error, script)
+      const violation = dependencyViolationOf(error, script)
       if (violation === undefined) throw error
       await this.environmentFor(wanted) // throws if it is not the fault of the script
       return { ok: false, violations: [violation] }
@@ -240,11 +240,11 @@ export class ScriptRunner {
     })
   }
 
-  /** Everything before the script runs. A script that the checker rejects has its result already, and no lease. */
+  /** Prepares a run. A script that the checker rejects gets its result here, without a lease. */
   async #start<T>(script: string, run: RunOptions<T>, declarer?: Declarer, turn?: CellTurn): Promise<StartedRun<T>> {
     checkRunOptions(run)
     const { dependencies, untrustedDependencies: untrusted, workspace, ...given } = run
-    // The check of a script takes time, too.
+    // Keeps the workspace open during the check.
     using _call = workspace === undefined ? undefined : this.workspaces.use(workspace)
     await this.#checkFiles(run)
     let imported: readonly string[] = []
@@ -259,10 +259,10 @@ export class ScriptRunner {
       keepsFiles: workspace !== undefined,
     })
     if (rejection !== undefined) {
-      return settledRun({ ...(rejection as ExecutionResult<T>), environment: runEnvironment(environment) })
+      return settledRun({ ...(rejection as ExecutionResult<T>), environment: runEnvironmentOf(environment) })
     }
     const request = requestOf(script, given, await this.#readInput(run))
-    // Before the lease: wrong tools must not cost one.
+    // Before the lease, because invalid tools must not take one.
     let parked: Pick<ApprovedRun, 'park'> = {}
     const tools = this.#toolsOf(given, () => parked.park?.() ?? (() => undefined))
     const usesWebSocket = run.toolTransport === 'websocket' && tools.tools !== undefined
@@ -297,7 +297,7 @@ export class ScriptRunner {
     }
   }
 
-  /** The tools of a run, whose calls may wait for approval; its lease is parked meanwhile. */
+  /** The tools of a run. While their calls wait for approval, the lease is parked. */
   #toolsOf<T>(
     { tools, toolLimits, signal }: RunOptions<T>,
     park: () => () => void,
@@ -340,7 +340,7 @@ export class ScriptRunner {
     }
   }
 
-  /** Files that cannot be read must not cost a lease, nor an installation. */
+  /** Checks the files before a lease and an installation, because unreadable ones must cause neither. */
   async #checkFiles({ files, workspace, limits }: RunOptions): Promise<void> {
     if (workspace !== undefined) await this.workspaces.checkFiles(files)
     else if (files !== undefined)
@@ -362,7 +362,7 @@ export class ScriptRunner {
     { limits, mode = ExecutionMode.INTERACTIVE, workspace, ...run }: RunOptions<T>,
     onImports: (modules: readonly string[]) => void,
   ): ScriptExecutor {
-    // A workspace has its limits already; a run in it may only ask for less.
+    // A workspace has its limits already; a run in it may only request lower ones.
     const lesser = workspace === undefined ? {} : definedOf(limits ?? {}, ['memoryBytes', 'cpus', 'pids', 'diskBytes'])
     return new ScriptExecutor({
       limits: { ...this.#limitsOf(limits), ...lesser },
@@ -385,7 +385,7 @@ export function pinnedOf(runner: ScriptRunner, environment: PreparedEnvironment 
   return packages.map(({ name, version }) => `${name}==${version}`)
 }
 
-/** Modules that the packages of an environment bring. */
+/** Modules that the packages of an environment provide. */
 export function modulesOf(prepared: PreparedEnvironment | undefined): readonly string[] {
   return prepared?.environment.modules ?? []
 }

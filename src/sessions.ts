@@ -63,19 +63,19 @@ export class Sessions {
 
   /**
    * The workspace of a session, and the defaults of its cells.
-   * @throws SandglassError `invalid_request` for one of another Sandglass; the reason why it has ended.
+   * @throws SandglassError `invalid_request` for one of another Sandglass; the reason why the session has ended.
    */
   settingsOf(session: Session): SessionSettings {
-    if (!(session instanceof WorkspaceSession) || !session.isOf(this.#runner)) throw notOurs()
+    if (!(session instanceof WorkspaceSession) || !session.isOf(this.#runner)) throw foreignSessionError()
     return session.settings()
   }
 
   /**
-   * Takes the turn of a cell that the caller runs itself.
+   * Reserves the session for a cell that the caller runs itself.
    * @throws SandglassError `sandbox_busy`, `session_closed`, `session_lost`, `invalid_request`, `checkpoint_unavailable`
    */
   turnOf(session: Session, onError: 'keep' | 'rollback'): TakenTurn {
-    if (!(session instanceof WorkspaceSession)) throw notOurs()
+    if (!(session instanceof WorkspaceSession)) throw foreignSessionError()
     return session.take(onError)
   }
 
@@ -97,11 +97,11 @@ export interface SessionSettings {
   readonly onError: 'keep' | 'rollback'
 }
 
-function notOurs(): SandglassError {
-  return new SandglassError('invalid_request', 'session: it was not made by this Sandglass')
+function foreignSessionError(): SandglassError {
+  return new SandglassError('invalid_request', 'session: was not made by this Sandglass; open one with its session()')
 }
 
-/** The turn of a cell; `leave` ends it. */
+/** The turn of one cell. Call `leave` to end it. */
 export interface TakenTurn {
   readonly turn: CellTurn
   readonly leave: () => void
@@ -114,7 +114,7 @@ class WorkspaceSession implements Session {
   readonly #runner: CellRunner
   readonly #defaults: WorkspaceSessionOptions
   readonly #end: () => Promise<void>
-  /** The values that all cells so far had to hide, because variables can hold them. One in each object: a name can have had several. */
+  /** The secrets and hidden values of all cells so far, because variables can hold them. One per object: a name can have had several. */
   #hidden: readonly Readonly<Record<string, string>>[] = []
 
   constructor(
@@ -193,12 +193,12 @@ class WorkspaceSession implements Session {
     }
   }
 
-  /** Without the files, the copy of the process is of no use to anybody. */
+  /** Stores the files of a checkpoint. If that fails, it releases the copy of the process, whose id nobody gets. */
   async #storeFiles(checkpoint: string): Promise<{ readonly id: string }> {
     try {
       return await this.#workspace.checkpoint()
     } catch (error) {
-      await this.#held.release(checkpoint).catch(() => undefined) // a cell or the end of the session came between
+      await this.#held.release(checkpoint).catch(() => undefined) // fails if a cell or the end of the session came first
       throw error
     }
   }
@@ -210,7 +210,10 @@ class WorkspaceSession implements Session {
     const id = idOf(checkpoint)
     const stored = typeof checkpoint === 'string' ? null : checkpoint.files
     if (files && stored === null)
-      throw new SandglassError('invalid_request', 'files: the checkpoint has no files; make it with { files: true }')
+      throw new SandglassError(
+        'invalid_request',
+        'files: this checkpoint has no files; make it with checkpoint(name, { files: true })',
+      )
     const { ended, missing, checkpoint: state } = await this.#held.restore(id)
     if (files && stored !== null) await this.#workspace.restore(stored)
     const redactor = this.#redactor()
@@ -253,13 +256,13 @@ class WorkspaceSession implements Session {
     return names.map((name) => redactor.text(name))
   }
 
-  /** One for a whole answer: one for each of its up to 800 texts would block the event loop. */
+  /** Make one for a whole answer: one for each of its up to 800 texts would block the event loop. */
   #redactor(): Redactor {
     return new Redactor(...this.#hidden)
   }
 
   async close(): Promise<void> {
-    // Closing the workspace ends what this does not.
+    // `#end` also ends what this leaves, so nothing waits for it.
     void this.#held.close()
     await this.#end()
   }
@@ -273,7 +276,7 @@ class WorkspaceSession implements Session {
     const given = { ...this.#defaultsOfCells(), ...options }
     const before = this.#hidden
     const hidden = [...before, ...selectUnknown(before, options.hide), ...selectUnknown(before, options.secrets)]
-    if (hidden.length > before.length) assertFewEnough(hidden)
+    if (hidden.length > before.length) assertMaxHiddenBytes(hidden)
     let end: CellEnd | undefined
     const { turn, leave } = this.take(given.onError ?? 'keep', (it) => (end = it))
     const { number } = turn
@@ -283,7 +286,7 @@ class WorkspaceSession implements Session {
       turn,
       leave,
       finish: (result) => {
-        // A cell that was cancelled before it began changed nothing.
+        // Without an end, the cell was cancelled before it began, and changed nothing.
         const known = end ?? UNTOUCHED
         this.#held.noteEnd(known, `ended as ${result.status}`)
         return { ...result, ...known, number }
@@ -296,7 +299,7 @@ class WorkspaceSession implements Session {
   }
 }
 
-/** The values that are not known yet, each with its name. Values that are not strings are refused elsewhere. */
+/** Selects the values that are not known yet, each with its name. Values that are not strings are refused elsewhere. */
 function selectUnknown(
   known: readonly Readonly<Record<string, string>>[],
   given: object | null | undefined,
@@ -308,23 +311,23 @@ function selectUnknown(
   )
 }
 
-/** Every cell looks for each value of earlier ones, in time that grows with them. @throws SandglassError `invalid_request` */
-function assertFewEnough(hidden: readonly Readonly<Record<string, string>>[]): void {
+/** Bounds the time in which every cell searches for the values of earlier cells. @throws SandglassError `invalid_request` */
+function assertMaxHiddenBytes(hidden: readonly Readonly<Record<string, string>>[]): void {
   const sizes = hidden.flatMap(Object.entries<string>).map(([name, value]) => Buffer.byteLength(name + value))
   const bytes = sizes.reduce((sum, size) => sum + size, 0)
   if (bytes > MAX_HIDDEN_BYTES)
     throw new SandglassError(
       'invalid_request',
-      `secrets: the cells of this session would have ${bytes} bytes of secrets and hidden values to look for, at most ${MAX_HIDDEN_BYTES} ` +
-        'are possible; open another session',
+      `secrets: this session would have ${bytes} bytes of secrets and hidden values to search for; the limit is ${MAX_HIDDEN_BYTES}; ` +
+        'open another session',
     )
 }
 
-/** Each cell prepares the search for them on the event loop: 0.1 to 0.8 s for so much (2 x Xeon). */
+/** Each cell prepares the search for them on the event loop, which takes 0.1 to 0.8 s at this size (2 x Xeon). */
 const MAX_HIDDEN_BYTES = 32 * 1024
 const ROLLBACK = "onError: 'rollback'"
-const FILES_STAY = 'files, shared memory, and what tools of the host have done did not go back'
-const SHARED_STAYS = 'shared memory, and what tools of the host have done did not go back'
+const FILES_STAY = 'files, shared memory and the effects of host tools were not rolled back'
+const SHARED_STAYS = 'shared memory and the effects of host tools were not rolled back'
 const MAX_BRANCHES = 16
 const COMPLETED_CHARS = 2000
 

@@ -1,7 +1,7 @@
 import type { ExecutionResult, RunEvent, SandboxRunRequest, ScriptExecutor } from './executor/index.ts'
 import type { Lease } from './pool/index.ts'
 
-/** A run whose options are checked and whose packages are there. Call one of its methods, once. */
+/** A run whose options are checked and whose packages are installed. Call one of its methods, once. */
 export interface StartedRun<T> {
   run(): Promise<ExecutionResult<T>>
   /** The same as events; the last one is the result. Leaving the loop cancels the run. */

@@ -1,5 +1,5 @@
 import { checkAnswer } from './checkers.ts'
-import { type DependencyRequest, dependencyViolation } from './dependencies.ts'
+import { type DependencyRequest, dependencyViolationOf } from './dependencies.ts'
 import { SandglassError } from './errors/index.ts'
 import { explainMissingModule, type PreparedEnvironment } from './environments/index.ts'
 import type { ExecutionResult, SessionVariable, Violation } from './executor/index.ts'
@@ -19,7 +19,7 @@ interface TaskNeeds {
   readonly limits: ResourceLimits | undefined
 }
 
-/** A task in a workspace: what its scripts ask of it, and the files that are put there before the first one. */
+/** A task in a workspace: the needs of its scripts, and the files that are put there before the first script. */
 interface WorkspaceNeeds extends Pick<RunOptions, 'secrets' | 'shareSecrets' | 'limits'> {
   readonly workspace: Workspace
   readonly files: WorkspaceOptions['files'] | undefined
@@ -27,17 +27,17 @@ interface WorkspaceNeeds extends Pick<RunOptions, 'secrets' | 'shareSecrets' | '
 
 /** Checks and runs the scripts of a task with the packages of one environment. */
 export class TaskHost implements ScriptHost {
-  /** The name of the one kind of sandbox that a Sandglass has, in records. */
+  /** The name of the sandbox in records. */
   readonly sandboxName = 'default'
   readonly #runner: ScriptRunner
   readonly #needs: TaskNeeds
   readonly #script: string | undefined
   readonly diskBytes: number
   #environment: PreparedEnvironment | undefined
-  /** The hosts for scripts that name packages themselves, by the key of the environment; this one among them. */
+  /** The hosts for scripts that name packages themselves, including this one, by the key of the environment. */
   readonly #hosts: Map<string, TaskHost>
 
-  /** @param script the one whose packages are in the environment, beside those of the task. */
+  /** @param script the script whose packages are in the environment, in addition to those of the task. */
   constructor(
     runner: ScriptRunner,
     needs: TaskNeeds,
@@ -83,7 +83,7 @@ export class TaskHost implements ScriptHost {
       const known = this.#hosts.get(keyOf(environment))
       return known ?? new TaskHost(this.#runner, this.#needs, environment, this.#hosts, script)
     } catch (error) {
-      const violation = dependencyViolation(error, script)
+      const violation = dependencyViolationOf(error, script)
       if (violation === undefined) throw error
       return violation
     }
@@ -139,7 +139,7 @@ export class WorkspaceHost implements ScriptHost {
   }
 }
 
-/** Runs the scripts of a task as cells of one session in a workspace. A session that is lost is followed by an empty one. */
+/** Runs the scripts of a task as cells of one session in a workspace. A lost session is replaced by an empty one. */
 export class SessionHost extends WorkspaceHost {
   override readonly sandboxName = 'session'
   readonly #runner: ScriptRunner
@@ -156,14 +156,14 @@ export class SessionHost extends WorkspaceHost {
   }
 
   override async checkout(signal: AbortSignal): Promise<Loan> {
-    const { turn, leave } = await this.#turn(signal)
+    const { turn, leave } = await this.#takeTurn(signal)
     try {
       const loan = await super.checkout(signal, turn.group)
-      const giveBack = (): Promise<void> => {
+      const release = (): Promise<void> => {
         leave()
         return loan.release()
       }
-      return { sandbox: loan.sandbox, ...definedOf(loan, ['executionId']), cell: turn, release: giveBack }
+      return { sandbox: loan.sandbox, ...definedOf(loan, ['executionId']), cell: turn, release }
     } catch (error) {
       leave()
       throw error
@@ -179,7 +179,7 @@ export class SessionHost extends WorkspaceHost {
     }
   }
 
-  /** The checker knows the variables of earlier cells by their names. */
+  /** Tells the checker the names of the variables of earlier cells. */
   override async check(script: string, given: Parameters<ScriptHost['check']>[1]): ReturnType<ScriptHost['check']> {
     const variables = await this.variables()
     const known = Object.fromEntries(variables.map(({ name }) => [name, null]))
@@ -191,7 +191,7 @@ export class SessionHost extends WorkspaceHost {
     await this.#session?.close()
   }
 
-  async #turn(signal: AbortSignal): Promise<ReturnType<ScriptRunner['sessions']['turnOf']>> {
+  async #takeTurn(signal: AbortSignal): Promise<ReturnType<ScriptRunner['sessions']['turnOf']>> {
     const turnOf = (session: Session): ReturnType<ScriptRunner['sessions']['turnOf']> =>
       this.#runner.sessions.turnOf(session, this.#onError)
     const open = (): Promise<Session> => this.#workspace.session({ signal })

@@ -14,13 +14,13 @@ type StandardResult<T> =
   | { readonly value: T; readonly issues?: undefined }
   | { readonly issues: readonly { readonly message: string; readonly path?: readonly unknown[] | undefined }[] }
 
-/** The result with its data as the schema makes it; one that does not match is `failed`, and its error says where. */
+/** Returns the result with the data that the schema produces; one that does not match is `failed`, and its error says where. */
 export async function applySchema<T>(
   result: ExecutionResult,
   schema: StandardSchema<T> | undefined,
 ): Promise<ExecutionResult<T>> {
   if (schema === undefined || !result.hasResult || !result.success) return result as ExecutionResult<T>
-  // With a requester for each result, those of several runs take turns at the judge.
+  // One requester per result, so that several runs take turns at the judge.
   const checked = await boundedValidator(schema as StandardToolSchema<T>)(result.finalData, { isOver: false })
   if (checked.issues === undefined) return { ...result, finalData: checked.value as T }
   const [first] = checked.issues

@@ -9,7 +9,7 @@ import { definedOf } from './support/index.ts'
 
 const PING_TIMEOUT_MS = 2000
 
-/** Lends sandboxes by limits and packages. New ones load ahead the modules that recent scripts imported. */
+/** Lends sandboxes by limits and packages. New ones preload the modules that recent scripts imported. */
 export class WarmSandboxes {
   readonly pool: SandboxPool
   /** The name of the sandboxes without packages of an environment. */
@@ -52,7 +52,7 @@ export class WarmSandboxes {
     }
   }
 
-  /** Notes what a run imported. Runs change over when the first sandbox with what they need is ready. */
+  /** Records the imports of a run. Runs switch to sandboxes with new preloads when the first one is ready. */
   noteImports(
     run: FinishedRun,
     { errorKind }: Pick<ExecutionResult, 'errorKind'>,
@@ -64,11 +64,11 @@ export class WarmSandboxes {
     const { environment } = prepared
     const modules = this.#preloads.note(environment, run)
     if (modules === undefined) return
-    // Without such sandboxes, runs stay with those that they have.
-    void this.#changeOver(limits, prepared, modules).catch(() => {})
+    // If this fails, runs continue to use the previous sandboxes.
+    void this.#switchPreloads(limits, prepared, modules).catch(() => {})
   }
 
-  async #changeOver(
+  async #switchPreloads(
     limits: ResourceLimits | undefined,
     prepared: PreparedEnvironment,
     modules: readonly string[],
@@ -81,7 +81,7 @@ export class WarmSandboxes {
       await this.pool.prewarm(name)
       lease = await this.pool.checkout(name)
     } catch (error) {
-      // A script chose the modules, and the pool would try to start such sandboxes again and again.
+      // A script chose the modules. Without this, the pool would try to start such sandboxes again and again.
       this.#preloads.giveUp(environment, modules)
       this.pool.dropIdle(name)
       throw error
@@ -90,11 +90,11 @@ export class WarmSandboxes {
     await lease.release()
     const refused = failed.map((one) => one.name).filter((one) => modules.includes(one))
     if (refused.length > 0) {
-      // A script made them up, or they can be loaded only by what loads them. A warning of each run would be about nothing.
+      // A script invented them, or only their own package can load them. A warning in each run would help nobody.
       this.#preloads.refuse(environment, refused)
       this.pool.dropIdle(name)
       const left = modules.filter((one) => !refused.includes(one))
-      if (left.length > 0) await this.#changeOver(limits, prepared, left)
+      if (left.length > 0) await this.#switchPreloads(limits, prepared, left)
       return
     }
     this.#preloads.adopt(environment, modules)
@@ -103,7 +103,7 @@ export class WarmSandboxes {
 
   /** The name of the sandboxes for a run. */
   #nameOf(limits: ResourceLimits | undefined, environment: PreparedEnvironment | undefined): string {
-    // Most runs ask for nothing of their own.
+    // Most runs have no limits and packages of their own.
     if (limits === undefined && environment === undefined) return this.plain
     return this.#nameFor(this.#specFor(limits, environment, this.#preloads.modulesFor(environment?.environment)))
   }

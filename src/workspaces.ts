@@ -54,9 +54,9 @@ export class Workspaces {
   readonly #owner: WorkspaceOwner
   readonly #open = new Map<Workspace, Opened>()
   readonly #closed = new AbortController()
-  /** The capabilities of the engine, once they were found out. */
+  /** The capabilities of the engine, once a report had workspaces. */
   #capabilities: SandboxCapabilities | undefined
-  /** Workspaces that are being made. */
+  /** Workspaces that are being opened. */
   readonly #starting = new Set<Promise<unknown>>()
 
   constructor(engine: SandboxEngine, owner: WorkspaceOwner) {
@@ -90,7 +90,7 @@ export class Workspaces {
   }
 
   /**
-   * The place of the sessions of a workspace. `noCheckpoints` makes the error of what needs them, where the engine has cells alone.
+   * What a session of this workspace needs. `noCheckpoints` makes the error of a call that needs checkpoints; undefined if there are any.
    * @throws SandglassError `workspace_closed`, `invalid_request`; `activity_unavailable` where the engine has no sessions.
    */
   sessionSupportOf(workspace: Workspace): {
@@ -99,14 +99,14 @@ export class Workspaces {
     readonly noCheckpoints: ((what: string) => SandglassError) | undefined
   } {
     const { activities } = this.#openedOf(workspace)
-    // Absent until a workspace was opened, which this one was.
+    // Set when this workspace was opened.
     const sessions = this.#capabilities?.sessions
     if (sessions === undefined) throw this.#noSessionsError()
     const noCheckpoints = sessions === 'checkpoints' ? undefined : (what: string) => this.#noCheckpointsError(what)
     return { activities, memoryBytes: activities.memoryBytes, noCheckpoints }
   }
 
-  /** A call uses a workspace, until the result is disposed of. @throws SandglassError `workspace_closed`, `invalid_request` */
+  /** Keeps the workspace from timing out as idle until the result is disposed of. @throws SandglassError `workspace_closed`, `invalid_request` */
   use(workspace: Workspace): Disposable {
     return this.#openedOf(workspace).activities.use()
   }
@@ -121,16 +121,16 @@ export class Workspaces {
     return this.#openedOf(workspace).activities.toolEndpoint()
   }
 
-  /** A sandbox for one script in a workspace. @param group of a cell: that of its session. */
+  /** A sandbox for one script in a workspace. @param group groups the cells of one session and its branches. */
   borrow<T>(workspace: Workspace, run: RunOptions<T>, files: unknown, group?: object): Promise<BorrowedSandbox> {
     const { executionId, secrets = {}, shareSecrets = false, limits, signal } = run
     const { maxOutputBytes = DEFAULT_LIMITS.maxOutputBytes } = limitsOfRun({ ...this.#owner.options.limits, ...limits })
     const hasSecrets = Object.keys(secrets).length > 0
-    const wish = { executionId, files, hasSecrets, shareSecrets, maxOutputBytes, group, signal }
-    return this.#openedOf(workspace).activities.borrow(wish)
+    const request = { executionId, files, hasSecrets, shareSecrets, maxOutputBytes, group, signal }
+    return this.#openedOf(workspace).activities.borrow(request)
   }
 
-  /** Closes all of them, also those that are being made. */
+  /** Closes all of them, also those that are being opened. */
   async close(): Promise<void> {
     this.#closed.abort()
     await Promise.allSettled(this.#starting)
@@ -140,8 +140,8 @@ export class Workspaces {
   async #start(options: WorkspaceOptions): Promise<Workspace> {
     checkWorkspaceOptions(options)
     const signal = AbortSignal.any([this.#closed.signal, ...(options.signal === undefined ? [] : [options.signal])])
-    this.#refuseClosed()
-    const { workspaces, programs } = await this.#capabilitiesNow(signal)
+    this.#assertOpen()
+    const { workspaces, programs } = await this.#loadCapabilities(signal)
     if (signal.aborted) throw abortedOpening()
     if (workspaces !== true) throw this.#unavailableError()
     const { persist, store, waitSec = 0 } = options
@@ -205,8 +205,8 @@ export class Workspaces {
     }
   }
 
-  /** A report costs a sandbox, so a positive answer is kept. */
-  async #capabilitiesNow(signal: AbortSignal): Promise<SandboxCapabilities> {
+  /** A report needs a sandbox of its own, so a positive answer is cached. */
+  async #loadCapabilities(signal: AbortSignal): Promise<SandboxCapabilities> {
     if (this.#capabilities !== undefined) return this.#capabilities
     const { capabilities } = await this.#engine.report({ signal })
     if (capabilities.workspaces === true) this.#capabilities = capabilities
@@ -220,7 +220,7 @@ export class Workspaces {
   ): Promise<ActivityWorkspace> {
     try {
       assertEnforced(sandbox.info, limits ?? {})
-      // An engine of another author may ignore `activities`.
+      // An engine of a third party may ignore `activities`.
       if (typeof sandbox.ready.checks['signal_scope'] !== 'string') throw this.#unavailableError()
       return new ActivityWorkspace(sandbox, times)
     } catch (error) {
@@ -246,12 +246,15 @@ export class Workspaces {
     if (workspace instanceof ActivityWorkspace)
       throw (
         workspace.closedBy ??
-        new SandglassError('workspace_closed', 'workspace: it is closed, or belongs to another Sandglass')
+        new SandglassError(
+          'workspace_closed',
+          'workspace: is closed, or belongs to another Sandglass; open one with sg.workspace()',
+        )
       )
-    throw new SandglassError('invalid_request', 'workspace: it was not made by sg.workspace()')
+    throw new SandglassError('invalid_request', 'workspace: was not made by sg.workspace()')
   }
 
-  #refuseClosed(): void {
+  #assertOpen(): void {
     if (this.#closed.signal.aborted)
       throw new SandglassError('pool_closed', 'the Sandglass is closed; create another one')
   }
@@ -297,5 +300,5 @@ function enginesWith(what: 'workspaces' | 'programs' | 'sessions' | 'checkpoints
 }
 
 function abortedOpening(): SandglassError {
-  return new SandglassError('aborted', 'the workspace was aborted while it was made')
+  return new SandglassError('aborted', 'the workspace was aborted while it was opened')
 }

@@ -99,7 +99,7 @@ function parseRequirements(given: Given): Requirement[] {
       if (known !== undefined) return known
       throw new UsageError(
         'invalid_request',
-        `--require: no item ${JSON.stringify(item)}.${didYouMean(item, REQUIREMENTS)} Known: ${REQUIREMENTS.join(', ')}`,
+        `--require: unknown requirement ${JSON.stringify(item)}.${didYouMean(item, REQUIREMENTS)} Choose one of: ${REQUIREMENTS.join(', ')}`,
       )
     })
 }
@@ -109,7 +109,7 @@ function parseOneOf(given: Given, flag: string, known: readonly string[]): strin
   if (value === undefined || known.includes(value)) return value
   throw new UsageError(
     'invalid_request',
-    `${flag}: no ${flag.slice(2)} ${JSON.stringify(value)}.${didYouMean(value, known)} Known: ${known.join(', ')}`,
+    `${flag}: unknown ${flag.slice(2)} ${JSON.stringify(value)}.${didYouMean(value, known)} Choose one of: ${known.join(', ')}`,
   )
 }
 

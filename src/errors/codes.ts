@@ -116,7 +116,7 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
   },
   sandbox_setup_failed: {
     meaning:
-      'bubblewrap or Docker failed while it built the sandbox, or the host is short of descriptors, processes or memory for one; the message holds what was said.',
+      'bubblewrap or Docker failed while it built the sandbox, or the host has too few descriptors, processes or memory for one; the message holds the error output.',
     retryable: true,
   },
   docker_client_missing: {
@@ -148,7 +148,7 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
     retryable: true,
   },
   mount_refused: {
-    meaning: 'A host path was asked for that is not on the list of allowed ones, or that no list can allow.',
+    meaning: 'A requested host path is not on the list of allowed ones, or is one that no list can allow.',
     retryable: false,
   },
   python_missing: { meaning: 'No Python of at least 3.10 was found.', retryable: false },
@@ -162,7 +162,7 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
   },
   packages_do_not_fit: {
     meaning:
-      'A package in the directory given as `packages` was built for another Python, operating system or processor than that of the sandboxes; the message has the command that installs the right one.',
+      'A package in the directory given as `packages` was built for another Python, operating system or CPU architecture than that of the sandboxes; the message has the command that installs the right one.',
     retryable: false,
   },
   dependency_invalid: {
@@ -205,7 +205,8 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
     retryable: false,
   },
   architecture_unsupported: {
-    meaning: 'The system call filter exists for x86_64 and aarch64 only, or an image is made for another processor.',
+    meaning:
+      'The system call filter exists for x86_64 and aarch64 only, or an image was built for another CPU architecture.',
     retryable: false,
   },
   platform_unsupported: { meaning: 'The engine does not run on this operating system.', retryable: false },
@@ -218,7 +219,7 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
       'The file system that holds the state directory, the package cache, a store or the data of Docker is full.',
     retryable: true,
   },
-  no_uid_left: { meaning: 'All uids of the range for sandboxes are taken.', retryable: true },
+  no_uid_left: { meaning: 'All uids of the range for sandboxes are in use.', retryable: true },
   harness_start_failed: {
     meaning: 'The harness did not report ready in time, or ended first; the message holds its last output.',
     retryable: true,
@@ -252,7 +253,7 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
   },
   store_damaged: {
     meaning:
-      'A store lost something, or returned other content than was stored; the message says what to save again or to remove.',
+      'A store lost data, or returned other content than was stored; the message says what to save again or to remove.',
     retryable: false,
   },
   artifact_not_found: {
@@ -278,7 +279,7 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
     retryable: true,
   },
   workspace_io: {
-    meaning: 'The file system of a workspace failed; the message holds what the system call said.',
+    meaning: 'The file system of a workspace failed; the message holds the error of the system call.',
     retryable: true,
   },
   workspace_owned: {
@@ -289,7 +290,7 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
   workspace_not_found: { meaning: 'A store has no workspace of this id.', retryable: false },
   checkpoint_unavailable: {
     meaning:
-      'The sessions of the engine have no checkpoints, no copy of the state could be made, or the checkpoint is not there any more. The message says why.',
+      'The sessions of the engine have no checkpoints, no copy of the state could be made, or the checkpoint no longer exists. The message gives the reason.',
     retryable: false,
   },
   session_closed: { meaning: 'The session, or its workspace, was closed; open another one.', retryable: false },
@@ -303,14 +304,14 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
       'A script or program with secrets and another activity would live in one workspace where the machine cannot keep their memory apart. `shareSecrets: true` allows it.',
     retryable: true,
   },
-  path_not_found: { meaning: 'There is nothing at a path of a workspace.', retryable: false },
+  path_not_found: { meaning: 'A path of a workspace does not exist.', retryable: false },
   path_refused: {
     meaning:
-      'A path of a workspace, or one on the host to save to, is of the wrong kind, is taken, or leads outside; the message says which.',
+      'A path of a workspace, or a path on the host to save to, has the wrong file type, already exists, or leads outside; the message says which.',
     retryable: false,
   },
   too_large: {
-    meaning: 'Files of a workspace are larger or more than the caller allows; the message names the limit.',
+    meaning: 'Files of a workspace exceed a limit on their size or number; the message names the limit.',
     retryable: false,
   },
   program_not_found: { meaning: 'A program does not exist in the sandbox or cannot be executed.', retryable: false },
@@ -329,7 +330,7 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
     retryable: false,
   },
   websocket_failed: {
-    meaning: 'The host could not connect to the WebSocket endpoint of a script. Nothing of the script ran.',
+    meaning: 'The host could not connect to the WebSocket endpoint of a script. No part of the script ran.',
     retryable: true,
   },
   langgraph_missing: {
@@ -344,7 +345,7 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
   },
   proposal_decided: {
     meaning:
-      'An answer is for a script that somebody else decided about before, and the message says who and how; or for a proposal that does not wait.',
+      'Somebody else has already decided about the script, and the message says who and how; or the proposal does not wait for a decision.',
     retryable: false,
   },
   agent_busy: {
@@ -364,7 +365,7 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
     retryable: false,
   },
   aborted: {
-    meaning: 'The AbortSignal fired before a sandbox was there, or before an operation of a workspace was over.',
+    meaning: 'The AbortSignal was aborted before a sandbox was ready, or before an operation of a workspace was over.',
     retryable: false,
   },
 }

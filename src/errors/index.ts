@@ -3,7 +3,7 @@ import { ERROR_CODES, type ErrorCode } from './codes.ts'
 export { ERROR_CODES, type ErrorCode } from './codes.ts'
 
 /**
- * Trouble with the machinery around a script (never with the script itself: whatever a script does is a value).
+ * A failure of the infrastructure around a script, never of the script itself: whatever a script does is a value.
  * `code` is stable, `message` names the problem and the next step.
  */
 export class SandglassError extends Error {
@@ -29,12 +29,12 @@ export function errnoOf(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
 
-/** Shortages of a host that may pass, by the errno of the system call that failed. */
+/** Temporary shortages of a host, by the errno of the failed system call. */
 const SHORTAGES: Readonly<Record<string, string>> = {
   EMFILE: 'this process has no file descriptor left (EMFILE; see ulimit -n)',
-  ENFILE: 'the machine has no file descriptor left (sysctl fs.file-max)',
-  EAGAIN: 'no more processes may be started here (ulimit -u, pids.max)',
-  ENOMEM: 'no memory is left for it',
+  ENFILE: 'the machine has no file descriptor left (ENFILE; see sysctl fs.file-max)',
+  EAGAIN: 'no more processes may be started here (EAGAIN; see ulimit -u and pids.max)',
+  ENOMEM: 'the machine has no memory left for it (ENOMEM)',
 }
 
 /** The error of a system call that failed because the host is short of something; undefined for any other error. */
@@ -42,12 +42,12 @@ export function shortageError(error: unknown, what: string): SandglassError | un
   const why =
     error instanceof SandglassError
       ? undefined
-      : SHORTAGES[hasTooFewForChild(error) ? 'EMFILE' : (errnoOf(error) ?? '')]
+      : SHORTAGES[isDescriptorLimitOfChild(error) ? 'EMFILE' : (errnoOf(error) ?? '')]
   if (why === undefined) return undefined
   return new SandglassError('sandbox_setup_failed', `${what}: ${why}: ${messageOf(error)}`, { cause: error })
 }
 
-/** Linux calls it EINVAL when a new process is to have more descriptors than the limit that it inherits. */
-function hasTooFewForChild(error: unknown): boolean {
+/** Linux returns EINVAL if a new process would get more descriptors than its inherited limit allows. */
+function isDescriptorLimitOfChild(error: unknown): boolean {
   return errnoOf(error) === 'EINVAL' && String((error as { syscall?: unknown }).syscall).startsWith('spawn')
 }

@@ -10,26 +10,26 @@ import type { Session } from './session.ts'
 /** Options of `Sandglass.asTool`: the description of the tool, and the options of its runs. */
 export interface AsToolOptions
   extends RunPythonOptions, Omit<RunOptions, 'executionId' | 'signal' | 'sandboxId' | 'files' | 'stdin'> {
-  /** The standard input of each script, at most 16 MiB; no stream, which could be read once. Default: empty. */
+  /** The standard input of each script, at most 16 MiB. A stream is refused, because it can be read only once. Default: empty. */
   readonly stdin?: Uint8Array | string
   /**
-   * Decides about each script that passed the check; nothing of a script runs that it does not accept. The answer tells the
+   * Decides about each script that passed the check; no script runs that it does not accept. The answer tells the
    * model the reason. An error that it throws is the error of the call.
    */
   readonly review?: Reviewer
   /**
    * `toolApproval` of the AI SDK's `generateText`, for calls of `tools`: a `user-approval` waits for `Sandglass.approve`, `denied` is
-   * a ToolError, `approved` executes, and where it says nothing, the tool itself decides. Functions get no messages and no context.
+   * a ToolError, `approved` executes, and without an answer the tool itself decides. Functions get no messages and no context.
    */
   readonly toolApproval?: ToolApproval
   /**
-   * Files that every script finds, by path; no streams. In a `workspace`, they are put there before the first script, and
+   * Files of every script, by path; no streams. In a `workspace`, they are put there before the first script, and
    * stay as scripts leave them.
    */
   readonly files?: FilesInput
   /**
-   * Makes each script a cell of this session: variables stay from call to call, and the answer has the value of the last expression.
-   * Calls that come side by side take turns. Scripts are not checked, because the checker knows no variables of earlier cells. Default: a
+   * Runs each script as a cell of this session: variables persist between calls, and the answer has the value of the last expression.
+   * Concurrent calls take turns. Scripts are not checked, because the checker does not know the variables of earlier cells. Default: a
    * run of its own for each script.
    */
   readonly session?: Session
@@ -47,7 +47,7 @@ export function checkAsToolOptions(options: AsToolOptions): void {
   if (!isStdinStream(options.stdin)) return
   throw new SandglassError(
     'invalid_request',
-    'stdin: a stream can be read once, but each script gets it; give bytes or text',
+    'stdin: a stream can be read only once, but each script gets it; pass bytes or text',
   )
 }
 
@@ -57,23 +57,23 @@ function checkOptionsOfCells(options: AsToolOptions): void {
     if (name === 'policy' && options.policy === 'off') continue
     throw new SandglassError(
       'invalid_request',
-      `${name}: a tool with a session cannot have it; ${REASONS[name] ?? 'cells have no such option'}`,
+      `${name}: cannot be combined with the option session; ${REASONS[name] ?? 'cells have no such option'}`,
     )
   }
   const other = Object.keys(options.limits ?? {}).find((name) => !LIMITS_OF_CELLS.includes(name))
   if (other === undefined) return
   throw new SandglassError(
     'invalid_request',
-    `limits.${other}: it is a limit of the session's sandbox; give it to sg.session()`,
+    `limits.${other}: is a limit of the session's sandbox; pass it to sg.session()`,
   )
 }
 
 const LIMITS_OF_CELLS: readonly string[] = ['executionTimeoutSec', 'maxOutputBytes']
-const OF_SESSION = 'the session has its own'
+const OF_SESSION = 'pass it to sg.session()'
 const REASONS: Partial<Record<keyof RunOptions, string>> = {
   policy: 'the checker knows no variables of earlier cells',
   allowModules: 'the checker knows no variables of earlier cells',
-  workspace: OF_SESSION,
+  workspace: 'the session has its own workspace',
   dependencies: OF_SESSION,
   untrustedDependencies: OF_SESSION,
 }

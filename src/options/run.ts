@@ -9,7 +9,7 @@ import type {
   ScriptExecutorOptions,
 } from '../executor/index.ts'
 import type { ResourceLimits } from '../sandbox/index.ts'
-import { refuseUnknown } from '../support/index.ts'
+import { formatValue, refuseUnknown } from '../support/index.ts'
 import type { ToolLimits, ToolsInput } from '../tools/index.ts'
 import type { StandardSchema } from '../typed-result.ts'
 import type { WorkspaceActivities } from '../workspace/index.ts'
@@ -36,7 +36,7 @@ export interface RunOptions<T = unknown> extends Omit<RunRequest, 'script' | 'to
    */
   readonly toolTransport?: 'stdio' | 'websocket'
   /**
-   * Checks the script before anything of it runs; one with mistakes is `rejected` and costs no sandbox of the pool.
+   * Checks the script before any part of it runs; a script with mistakes is `rejected` and takes no sandbox from the pool.
    * Default `off`.
    */
   readonly policy?: Policy
@@ -75,14 +75,14 @@ export interface WorkspaceRunOptions<T = unknown> extends Omit<
   RunOptions<T>,
   'workspace' | 'dependencies' | 'untrustedDependencies' | 'leaseKey' | 'sandboxId' | 'checkoutTimeoutMs' | 'files'
 > {
-  /** Files that are put before it, of any number and size. */
+  /** Files to put into the workspace before the script runs, of any number and size. */
   readonly files?: FilesInput
 }
 
 /** A sandbox of one owner that lasts until it is closed. Made by `Sandglass.workspace`; leaving its scope closes it. */
 export interface Workspace extends WorkspaceActivities {
   /**
-   * Runs one script. Its files stay; everything else of it ends. Whatever the script does is a value.
+   * Runs one script. Its files stay; its processes end. Whatever the script does is a value.
    * @throws SandglassError as `Sandglass.run` does, and `secrets_not_separate`, `workspace_closed`, `workspace_lost`.
    */
   run<T = unknown>(script: string, options?: WorkspaceRunOptions<T>): Promise<ExecutionResult<T>>
@@ -123,7 +123,7 @@ export function checkRunOptions<T>(options: RunOptions<T>): void {
   if (!TRANSPORTS.includes(toolTransport))
     throw unknownValueError('toolTransport', 'transport', toolTransport, TRANSPORTS)
   if (options.signal !== undefined && !(options.signal instanceof AbortSignal))
-    throw new SandglassError('invalid_request', 'signal: it is not an AbortSignal')
+    throw new SandglassError('invalid_request', `signal: ${formatValue(options.signal)} is not an AbortSignal`)
   if (options.workspace === undefined) return
   for (const name of POOL_OPTIONS) {
     if (options[name] === undefined) continue
@@ -131,11 +131,11 @@ export function checkRunOptions<T>(options: RunOptions<T>): void {
   }
 }
 
-/** The error of packages for what runs in a workspace, which has its own. */
+/** The error of an option that chooses a sandbox or packages, for a run in a workspace, which has its own. */
 export function packagesOfWorkspaceError(name: string): SandglassError {
   return new SandglassError(
     'invalid_request',
-    `${name}: a run in a workspace uses the sandbox and the packages of the workspace`,
+    `${name}: a run in a workspace uses the sandbox and the packages of the workspace; leave this option out`,
   )
 }
 

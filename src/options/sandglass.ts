@@ -14,7 +14,7 @@ export interface SandglassOptions extends EngineOptions, ApprovalOptions {
    */
   readonly engine?: 'auto' | EngineName | SandboxEngine
   /**
-   * Defaults for every run; a run may have its own. A given limit that the machine cannot enforce is refused. Each result
+   * Defaults for every run; a run may have its own. A limit that the machine cannot enforce is refused. Each result
    * lists the limits in force.
    */
   readonly limits?: ResourceLimits
@@ -25,8 +25,8 @@ export interface SandglassOptions extends EngineOptions, ApprovalOptions {
   /** Scripts after which a sandbox is replaced. Default 50; 1 gives every script a sandbox of its own. */
   readonly maxUses?: number
   /**
-   * The memory in bytes that idle sandboxes may take together. Above it, sets of limits or packages that were used least
-   * recently give theirs up. Default 1 GiB.
+   * The memory in bytes that idle sandboxes may take together. Above it, the idle sandboxes of the sets of limits or packages that
+   * were least recently used are ended. Default 1 GiB.
    */
   readonly maxIdleBytes?: number
   /** The time that a run waits for a sandbox, in milliseconds. Default 30,000. */
@@ -52,17 +52,20 @@ export interface SandglassOptions extends EngineOptions, ApprovalOptions {
 
 /**
  * Checks the options of `createSandglass` that no lower room checks.
- * @throws TypeError for an option that does not exist, and for one about approvals that is wrong; SandglassError `invalid_request`, naming the option.
+ * @throws TypeError for an option that does not exist or an invalid option of approvals; SandglassError `invalid_request`, naming the option.
  */
 export function checkOptions(options: SandglassOptions, engines: EngineTable = ENGINES): void {
   refuseUnknown('createSandglass', options, [...SANDGLASS_OPTIONS, ...Object.keys(engines)])
   checkApprovalOptions(options)
   for (const item of options.require ?? []) {
-    if (!REQUIREMENTS.includes(item)) throw unknownValueError('require', 'item', item, REQUIREMENTS)
+    if (!REQUIREMENTS.includes(item)) throw unknownValueError('require', 'requirement', item, REQUIREMENTS)
   }
   for (const name of options.preload ?? []) {
     if (!/^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$/.test(name)) {
-      throw new SandglassError('invalid_request', `preload: ${JSON.stringify(name)} is not a module name`)
+      throw new SandglassError(
+        'invalid_request',
+        `preload: ${JSON.stringify(name)} is not a module name such as numpy or matplotlib.pyplot`,
+      )
     }
   }
 }

@@ -26,8 +26,8 @@ export interface CellOptions extends Pick<
   /** Gives the secrets also where other activities could read them (the workspace's `trust` is `shared`). Default false. */
   readonly shareSecrets?: boolean
   /**
-   * Environment variables of this cell only. They, and the values of `hide`, are redacted in its output and in that of later cells,
-   * whose variables can hold them: each value, also where a later cell gives the name another one. A session hides at most 32 KiB
+   * Environment variables of this cell only. They and the values of `hide` are redacted in its output and in that of later cells,
+   * whose variables can hold them: each value, even if a later cell gives the name another value. A session hides at most 32 KiB
    * of names and values; a cell with more is refused.
    */
   readonly secrets?: Readonly<Record<string, string>>
@@ -36,8 +36,8 @@ export interface CellOptions extends Pick<
   /** Bytes of output that it may send, as `limits.maxOutputBytes` of a run. */
   readonly maxOutputBytes?: number
   /**
-   * The state after an exception: `keep`, the default, leaves it as the cell left it, as Jupyter does; `rollback` takes it back to
-   * what it was before the cell. A timeout, a crash, a cancellation and a limit always roll back. Where sessions have no checkpoints,
+   * The state after an exception: `keep`, the default, leaves it as the cell left it, as Jupyter does; `rollback` restores
+   * the state before the cell. A timeout, a crash, a cancellation and a limit always roll back. Where sessions have no checkpoints,
    * these can lose the session instead, and `rollback` is refused (`checkpoint_unavailable`).
    */
   readonly onError?: 'keep' | 'rollback'
@@ -56,7 +56,7 @@ export interface WorkspaceSessionOptions extends Pick<
    * copy, which saves its time and memory; a cell that must be rolled back ends the session.
    */
   readonly checkpoints?: 'auto' | 'off'
-  /** An abort ends the opening, which rejects with `aborted`; later it closes the session, as `close()` does. */
+  /** An abort while the session opens rejects with `aborted`; a later abort closes the session, as `close()` does. */
   readonly signal?: AbortSignal
 }
 
@@ -78,7 +78,7 @@ export interface Session extends AsyncDisposable {
    */
   run(cell: string, options?: CellOptions): Promise<CellResult>
   /**
-   * Runs one cell, and gives its events; the last one is the result. Leaving the loop cancels the cell, which rolls it back, or
+   * Runs one cell, and yields its events; the last one is the result. Leaving the loop cancels the cell, which rolls it back, or
    * without a checkpoint ends the session.
    * @throws as `run` does
    */
@@ -86,47 +86,47 @@ export interface Session extends AsyncDisposable {
   /** Raises KeyboardInterrupt in the cell that runs, if one does. The state stays. @throws SandglassError `session_closed`, `session_lost` */
   interrupt(): Promise<void>
   /**
-   * Keeps the present state of the process until `release()` or the end of the session; with `files`, also the files of a workspace
+   * Keeps the current state of the process until `release()` or the end of the session; with `files`, also the files of a workspace
    * that was opened with `persist`. At most 32 checkpoints at a time.
    * @throws SandglassError `checkpoint_unavailable`, `sandbox_busy`, `session_closed`, `session_lost`, and those of `Workspace.checkpoint`
    */
   checkpoint(name?: string, options?: { readonly files?: boolean }): Promise<SessionCheckpoint>
   /**
-   * Makes the state that of a checkpoint of this session, by its object or id. The checkpoint stays; everything that ran in the session ends.
+   * Goes back to the state of a checkpoint of this session, by its object or id. The checkpoint stays; everything that ran in the session ends.
    * @throws SandglassError `checkpoint_unavailable`, `invalid_request` for what is neither, and for `files` of a checkpoint without
    * them, `sandbox_busy`, `session_closed`, `session_lost`, and those of `Workspace.restore`
    */
   restore(checkpoint: SessionCheckpoint | string, options?: { readonly files?: boolean }): Promise<RestoredState>
   /**
-   * Ends a checkpoint of this session, by its object or id, and frees its memory and process. What `files` stored stays.
-   * @throws SandglassError `checkpoint_unavailable` for one that is not there, `invalid_request` for what is neither, `sandbox_busy`,
+   * Releases a checkpoint of this session, by its object or id, and frees its memory and process. Files that it stored stay.
+   * @throws SandglassError `checkpoint_unavailable` for one that does not exist, `invalid_request` for what is neither, `sandbox_busy`,
    * `session_closed`, `session_lost`
    */
   release(checkpoint: SessionCheckpoint | string): Promise<void>
   /**
-   * Makes 1 to 16 sessions that begin with the present state and run side by side in the same workspace: files are shared.
+   * Makes 1 to 16 sessions that begin with the current state and run concurrently in the same workspace: files are shared.
    * @throws SandglassError `checkpoint_unavailable`, `invalid_request`, `sandbox_busy`, `session_closed`, `session_lost`
    */
   branch(count: number): Promise<Session[]>
   /** The variables that its cells have bound, at most 400. @throws SandglassError `sandbox_busy`, `session_closed`, `session_lost` */
   variables(): Promise<SessionVariable[]>
   /**
-   * The names that can stand in place of the word before `cursor`, at most 200.
+   * The completions of the word before `cursor`, at most 200.
    * @param cursor index into `code`. Default: its end.
    * @throws SandglassError `sandbox_busy`, `session_closed`, `session_lost`
    */
   complete(code: string, cursor?: number): Promise<string[]>
-  /** Ends it and everything that it started; with `Sandglass.session`, its workspace too. Idempotent; never rejects. */
+  /** Ends the session and everything that it started; with `Sandglass.session`, its workspace too. Idempotent; never rejects. */
   close(): Promise<void>
 }
 
-/** A state of a session that is kept. */
+/** A saved state of a session. */
 export interface SessionCheckpoint {
   readonly id: string
-  /** Null if it was given none. */
+  /** Null if it has none. */
   readonly name: string | null
   readonly grade: 'whole' | 'partial' | 'none'
-  /** Everything that it does not hold, in words. */
+  /** Descriptions of the state that it does not hold. */
   readonly lacks: readonly string[]
   /** The checkpoint of the workspace's files; null without `files`. */
   readonly files: string | null
@@ -136,9 +136,9 @@ export interface SessionCheckpoint {
 export interface RestoredState {
   /** Names of the processes that it ended. */
   readonly ended: readonly string[]
-  /** Everything that did not come back, in words. */
+  /** Descriptions of the state that was not restored. */
   readonly missing: readonly string[]
-  /** Says what a rollback of the next cell can bring back. */
+  /** Says what a rollback of the next cell can restore. */
   readonly checkpoint: { readonly grade: 'whole' | 'partial' | 'none'; readonly lacks: readonly string[] }
 }
 
@@ -174,9 +174,9 @@ export function checkCellOptions(cell: unknown, options: CellOptions): void {
 }
 
 function checkChoices({ onError = 'keep', ...options }: WorkspaceSessionOptions): void {
-  if (!ON_ERROR.includes(onError)) throw unknownValueError('onError', 'answer', onError, ON_ERROR)
+  if (!ON_ERROR.includes(onError)) throw unknownValueError('onError', 'value', onError, ON_ERROR)
   const { checkpoints = 'auto' } = options
-  if (!CHECKPOINTS.includes(checkpoints)) throw unknownValueError('checkpoints', 'choice', checkpoints, CHECKPOINTS)
+  if (!CHECKPOINTS.includes(checkpoints)) throw unknownValueError('checkpoints', 'value', checkpoints, CHECKPOINTS)
 }
 
 const ON_ERROR: readonly string[] = ['keep', 'rollback']

@@ -9,7 +9,7 @@ import { packagesOfWorkspaceError, type Workspace } from './run.ts'
 /** Options of `Sandglass.solve`. */
 export interface SolveOptions<T = unknown> extends Omit<TaskOptions<T>, 'files'> {
   /**
-   * Files that every script finds, by path; the prompt lists them; no streams. In a `workspace`, they are put there before
+   * Files of every script, by path; the prompt lists them; no streams. In a `workspace`, they are put there before
    * the first script, and stay as scripts leave them.
    */
   readonly files?: FilesInput | undefined
@@ -40,7 +40,7 @@ export interface SolveOptions<T = unknown> extends Omit<TaskOptions<T>, 'files'>
  */
 export function checkSolveOptions<T>(options: SolveOptions<T>): void {
   if (typeof options !== 'object' || options === null)
-    throw new TypeError('solve: it needs options, at least { model }')
+    throw new TypeError('solve: the options are missing; pass at least { model }')
   const own = ['model', 'tools', 'mode', 'dependencies', 'workspace', 'shareSecrets', 'session', 'onError']
   refuseUnknown('solve', options, [...TASK_NAMES, ...own])
   if (options.workspace !== undefined && options.dependencies !== undefined)
@@ -52,13 +52,15 @@ export function checkSolveOptions<T>(options: SolveOptions<T>): void {
 
 function checkSession<T>({ session = false, onError, mode, ...options }: SolveOptions<T>): void {
   if (onError !== undefined && !ON_ERROR.includes(onError))
-    throw unknownValueError('onError', 'answer', onError, ON_ERROR)
-  if (onError !== undefined && !session) throw new TypeError('onError: it needs `session: true`')
+    throw unknownValueError('onError', 'value', onError, ON_ERROR)
+  if (onError !== undefined && !session) throw new TypeError('onError: requires `session: true`')
   if (!session) return
-  if (mode !== ExecutionMode.INTERACTIVE) throw new TypeError("session: it needs `mode: 'interactive'`")
+  if (mode !== ExecutionMode.INTERACTIVE) throw new TypeError("session: requires `mode: 'interactive'`")
   for (const name of ['preamble', 'postamble', 'state'] as const) {
     if (options[name] !== undefined)
-      throw new TypeError(`${name}: steps of a session have no such code or value; variables stay by themselves`)
+      throw new TypeError(
+        `${name}: cannot be combined with session, whose variables stay from step to step; leave it out`,
+      )
   }
 }
 

@@ -1,7 +1,7 @@
 import { SandglassError } from '../errors/index.ts'
 import { didYouMean } from '../support/index.ts'
 
-/** The error of a value that an option does not take. */
+/** The error of a value that an option does not accept. */
 export function unknownValueError(
   option: string,
   what: string,
@@ -10,6 +10,6 @@ export function unknownValueError(
 ): SandglassError {
   return new SandglassError(
     'invalid_request',
-    `${option}: no ${what} ${JSON.stringify(given)}.${didYouMean(String(given), known)} Known: ${known.join(', ')}`,
+    `${option}: unknown ${what} ${JSON.stringify(given)}.${didYouMean(String(given), known)} Choose one of: ${known.join(', ')}`,
   )
 }

@@ -2,7 +2,7 @@ import type { EndingCause } from '../sandbox/index.ts'
 import type { WarningCode } from './warnings.ts'
 
 /**
- * Every way in which a call can end, and all that depends on it. No other place maps one of these columns to another.
+ * Every outcome of a call, with everything that depends on it. No other place maps one of these columns to another.
  * docs/cli.md lists the rows in this order.
  */
 export const OUTCOMES = {
@@ -34,7 +34,7 @@ export const OUTCOMES = {
     lateWarning: 'error_after_result',
   },
   setupFailed: {
-    meaning: 'what the caller gives the script failed before it: a missing secret, a Python tool, the preamble',
+    meaning: 'the set-up of the script failed: a missing secret, a Python tool, the preamble',
     status: 'failed',
     errorKind: 'error',
     exitCode: 1,
@@ -62,7 +62,7 @@ export const OUTCOMES = {
     lateWarning: null,
   },
   refusedInside: {
-    meaning: 'the same, found by the sandbox only: files that its disk does not hold',
+    meaning: 'the same, found only in the sandbox: files that do not fit on its disk',
     status: 'failed',
     errorKind: 'invalid_request',
     exitCode: 2,
@@ -107,7 +107,7 @@ export const OUTCOMES = {
     lateWarning: 'output_limit',
   },
   sandboxLost: {
-    meaning: 'the machinery broke down, and the sandbox is gone; trying again may help',
+    meaning: 'the infrastructure failed, and the sandbox is lost; trying again may help',
     status: 'sandbox-lost',
     errorKind: 'infrastructure',
     exitCode: 7,
@@ -116,7 +116,7 @@ export const OUTCOMES = {
     lateWarning: 'channel_closed',
   },
   channelViolated: {
-    meaning: 'the sandbox sent what no harness sends, and was destroyed',
+    meaning: 'the sandbox broke the protocol, and was destroyed',
     status: 'sandbox-lost',
     errorKind: 'infrastructure',
     exitCode: 7,
@@ -135,7 +135,7 @@ export const OUTCOMES = {
   },
   unavailable: {
     meaning:
-      'with a `code`: no engine, `--require` unmet, a limit that cannot be enforced, a part that is not in this version',
+      'with a `code`: no engine, `--require` unmet, a limit that cannot be enforced, a feature that this version does not have',
     status: 'sandbox-lost',
     errorKind: 'infrastructure',
     exitCode: 8,
@@ -144,7 +144,7 @@ export const OUTCOMES = {
     lateWarning: null,
   },
   owned: {
-    meaning: 'with the `code` `workspace_owned`: somebody else has the workspace',
+    meaning: 'with the `code` `workspace_owned`: the workspace has another owner',
     status: 'sandbox-lost',
     errorKind: 'infrastructure',
     exitCode: 9,
@@ -186,7 +186,7 @@ type Outcomes = typeof OUTCOMES
 /** A row of {@link OUTCOMES}. */
 export type OutcomeName = keyof Outcomes
 
-/** A row that a run can end as; the others are refusals. */
+/** The outcome of a run; the others are refusals. */
 export type RunOutcomeName = Exclude<OutcomeName, 'invalidRequest' | 'unavailable' | 'owned'>
 
 /** A row that an ending alone can lead to. */
@@ -205,7 +205,7 @@ export type Status = Outcomes[OutcomeName]['status']
 /** The status of a run. */
 export type ExecutionStatus = Outcomes[RunOutcomeName]['status']
 
-/** Coarse reason of a failure, for programs; null when there was none. */
+/** Coarse reason of a failure, for programs. */
 export type ErrorKind = Exclude<Outcomes[OutcomeName]['errorKind'], null>
 
 /** The columns of {@link OUTCOMES}. */
@@ -216,11 +216,11 @@ export interface OutcomeRow {
   readonly errorKind: ErrorKind | null
   /** Of the command line. */
   readonly exitCode: number
-  /** Causes of endings that lead to this outcome while nothing else has decided. */
+  /** Causes of endings that lead to this outcome if nothing else has decided it. */
   readonly causes: readonly EndingCause[]
   /** The values of `kind` in error frames that lead to it. */
   readonly wireKinds: readonly string[]
-  /** The code of the warning that it becomes when the outcome is decided already; null where that cannot be. */
+  /** The code of the warning that replaces it if the outcome is already decided; null if that cannot happen. */
   readonly lateWarning: WarningCode | null
 }
 

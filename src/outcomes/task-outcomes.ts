@@ -8,7 +8,7 @@ export type TaskStatus =
   | 'completed'
   /** PLAN: the last attempt failed. INTERACTIVE: the last attempt of a step. */
   | 'retries-spent'
-  /** INTERACTIVE: the last step brought no result. */
+  /** INTERACTIVE: the last step produced no result. */
   | 'steps-spent'
   /** The task repeated itself, and the step that was to finish it failed. */
   | 'stagnated'
@@ -23,12 +23,13 @@ export type TaskStatus =
 export const TASK_OUTCOMES: Readonly<Record<TaskStatus, { readonly meaning: string; readonly exitCode: number }>> = {
   completed: { meaning: 'there is an answer', exitCode: OUTCOMES.completed.exitCode },
   'retries-spent': { meaning: 'the last attempt that was allowed failed', exitCode: NO_ANSWER },
-  'steps-spent': { meaning: 'the last step that was allowed brought no result', exitCode: NO_ANSWER },
+  'steps-spent': { meaning: 'the last step that was allowed produced no result', exitCode: NO_ANSWER },
   stagnated: { meaning: 'the task repeated itself, and its last chance to answer failed', exitCode: NO_ANSWER },
   'budget-spent': { meaning: 'a budget of tokens, tool calls or time was spent', exitCode: NO_ANSWER },
   'model-failed': { meaning: 'the model threw, refused or did not answer within 120 s', exitCode: BROKEN },
   infrastructure: {
-    meaning: 'no sandbox, a journal that cannot be written, or a failure of what every script is given',
+    meaning:
+      'no sandbox, a journal that cannot be written, or a failure of the tools or packages that every script gets',
     exitCode: BROKEN,
   },
   cancelled: { meaning: 'the caller cancelled the task', exitCode: OUTCOMES.cancelled.exitCode },

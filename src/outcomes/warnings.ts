@@ -1,4 +1,4 @@
-/** Every code of a warning, with what it says. docs/cli.md lists them. */
+/** The codes of warnings, with their meanings. docs/cli.md lists them. */
 export const WARNING_CODES = {
   second_result: '`emit_result` was called again; the first result stands',
   result_after_error: '`emit_result` was called after an error; it is not the result',
@@ -10,10 +10,10 @@ export const WARNING_CODES = {
   output_limit: 'the output limit was reached after the outcome was decided',
   cancelled: 'the run was cancelled after the outcome was decided',
   lease_released:
-    'the lease of the sandbox was given back while the run continued; the run was cancelled and the sandbox ended',
+    'the lease of the sandbox was released while the run continued; the run was cancelled and the sandbox ended',
   not_started: 'the sandbox was lost after the outcome was decided: the harness started no script and gave no reason',
   channel_closed: 'the sandbox was lost after the outcome was decided: its channel closed',
-  channel_violation: 'the sandbox was lost after the outcome was decided: it sent what no harness sends',
+  channel_violation: 'the sandbox was lost after the outcome was decided: it broke the protocol',
   callback_failed: "a callback of the library's caller threw after the outcome was decided",
   nan_as_null: '`nan` in emitted data became `null`; the message has how many there were, and where',
   secret_too_short: 'a secret has fewer than 4 characters and is not redacted',

@@ -22,7 +22,7 @@ export interface PendingCall {
   readonly line: number | null
   /** ISO 8601, UTC. */
   readonly since: string
-  /** Fires when the call does not wait any more. */
+  /** Aborted when the call no longer waits. */
   readonly signal: AbortSignal
 }
 
@@ -41,8 +41,8 @@ export interface ApprovalOptions {
   /** The time after which a call that nobody decides about is denied, in milliseconds. Default 600,000. */
   readonly approvalTimeoutMs?: number | undefined
   /**
-   * Called when calls begin to wait, with all that wait: once for those that come together. If it throws or rejects, the calls that
-   * are new to it are denied, and a warning of the process (`SANDGLASS_ON_PENDING`) has the message.
+   * Called with all waiting calls when new ones begin to wait; once for calls that arrive together. If it throws or rejects, the calls that
+   * are new to it are denied, and a warning of the process (`SANDGLASS_ON_PENDING`) holds the message.
    */
   readonly onPending?: ((calls: readonly PendingCall[]) => void | Promise<void>) | undefined
 }
@@ -51,9 +51,9 @@ export interface ApprovalOptions {
 export interface ApprovedRun {
   readonly task?: string
   readonly runId?: string
-  /** Cancels the run, when the Sandglass closes while one of its calls waits. */
+  /** Cancels the run if the Sandglass closes while one of its calls waits. */
   cancel?(): void
-  /** Called when the first of its calls begins to wait; the returned function when none waits any more. */
+  /** Called when the first of its calls begins to wait. The returned function is called when none waits any more. */
   park?(): () => void
 }
 
@@ -62,7 +62,7 @@ interface Waiting {
   readonly check: CallToApprove['check']
   readonly settle: (decision: CallDecision) => void
   readonly cancel: () => void
-  /** Ends the signal of the call. */
+  /** Aborts the signal of the call. */
   readonly end: () => void
   /** True if somebody has answered, with arguments that are being checked or were refused. */
   isAttended: boolean
@@ -77,7 +77,7 @@ const MAX_REMEMBERED = 1000
 export const MAX_REASON = 2000
 const NO_REASON = 'a person did not approve it'
 
-/** @throws TypeError for an option that is wrong. */
+/** @throws TypeError for an invalid option. */
 export function checkApprovalOptions({ approveWrites, approvalTimeoutMs: ms, onPending }: ApprovalOptions): void {
   if (approveWrites !== undefined && typeof approveWrites !== 'boolean')
     throw new TypeError(`approveWrites: ${formatValue(approveWrites)} is neither true nor false`)
@@ -111,7 +111,7 @@ export class Approvals {
 
   /**
    * Lets a call execute.
-   * @throws SandglassError `approval_unknown`, `approval_decided`, `approval_invalid`; TypeError for an option that is wrong.
+   * @throws SandglassError `approval_unknown`, `approval_decided`, `approval_invalid`; TypeError for an invalid option.
    */
   async approve(id: string, options: ApproveOptions = {}): Promise<void> {
     refuseUnknown('approve', options, ['args', 'by'])
@@ -144,20 +144,20 @@ export class Approvals {
     const { by = null } = options
     checkBy(by)
     if (typeof reason !== 'string' || reason.length > MAX_REASON)
-      throw new TypeError(`reason: it is not a text of at most ${MAX_REASON} characters`)
+      throw new TypeError(`reason: ${formatValue(reason)} is not a text of at most ${MAX_REASON} characters`)
     this.#find(id)
     this.#settle(id, { approved: false, reason: reason.trim() === '' ? NO_REASON : reason, by })
     await Promise.resolve()
   }
 
-  /** Cancels the runs whose calls wait, and denies all that come: nobody can answer any more. */
+  /** Cancels the runs with waiting calls, and denies all later calls, because nobody can answer them. */
   cancelWaiting(): void {
     this.#isClosed = true
     const waiting = [...this.#waiting.values()]
     for (const { cancel } of waiting) cancel()
   }
 
-  /** Asks about the calls of one run. After the first that nobody answers in time, it asks about no further one. */
+  /** Creates the approver of one run. After a call that nobody answers in time, it denies further calls without asking. */
   approverOf(run: ApprovedRun = {}): Approver {
     const { approveWrites = false, approvalTimeoutMs: ms = DEFAULT_TIMEOUT_MS } = this.#options
     const { task = null, runId = null } = run
@@ -184,11 +184,11 @@ export class Approvals {
           isUnattended = this.#waiting.get(id)?.isAttended === false
           this.#settle(id, { approved: false, reason: noAnswer, by: null }, 'denied, because nobody answered in time')
         }, ms)
-        const onOver = (): void => {
+        const onRunEnd = (): void => {
           this.#remove(id, 'the run is over')
           reject(signal.reason as Error)
         }
-        signal.addEventListener('abort', onOver, { once: true })
+        signal.addEventListener('abort', onRunEnd, { once: true })
         this.#waiting.set(id, {
           call,
           check: (other) => asked.check(other),
@@ -205,7 +205,7 @@ export class Approvals {
           return await promise
         } finally {
           clearTimeout(timer)
-          signal.removeEventListener('abort', onOver)
+          signal.removeEventListener('abort', onRunEnd)
           count -= 1
           if (count === 0) unpark?.()
         }
@@ -257,7 +257,7 @@ export class Approvals {
     try {
       await onPending(this.pending())
     } catch (error) {
-      // The message may have addresses and keys of the host, and the reason goes to the script.
+      // The script gets the reason, and the message may contain addresses and keys of the host.
       process.emitWarning(`onPending failed: ${messageOf(error)}`, { code: 'SANDGLASS_ON_PENDING' })
       const decision = { approved: false, reason: 'nobody could be asked', by: null } as const
       for (const id of news) this.#settle(id, decision, 'denied, because onPending failed')
@@ -280,13 +280,14 @@ function copyOf(args: Readonly<Record<string, unknown>>): Readonly<Record<string
   try {
     copy = JSON.parse(JSON.stringify(args))
   } catch (error) {
-    throw new TypeError(`args: they cannot be sent as JSON: ${messageOf(error)}`, { cause: error })
+    throw new TypeError(`args: cannot be written as JSON: ${messageOf(error)}`, { cause: error })
   }
-  if (!isRecord(copy)) throw new TypeError('args: their JSON is not an object with the arguments of the tool')
+  if (!isRecord(copy))
+    throw new TypeError('args: written as JSON, they are not an object with the arguments of the tool')
   return freezeAll(copy)
 }
 
-/** Freezes a JSON value with all that it holds. */
+/** Freezes a JSON value and everything in it. */
 function freezeAll<T>(value: T): T {
   const open: unknown[] = [value]
   while (open.length > 0) {

@@ -19,7 +19,7 @@ export type Decision =
     }
 
 /**
- * Decides about a script before anything of it runs. `signal` fires when the answer is no longer needed. Parallel calls of a tool
+ * Decides about a script before any part of it runs. `signal` is aborted when the answer is no longer needed. Concurrent calls of a tool
  * ask at the same time. An error that it throws ends the task as `infrastructure`, and rejects the call of a tool or a code agent.
  */
 export type Reviewer = (proposal: Proposal, context: { readonly signal: AbortSignal }) => Decision | Promise<Decision>
@@ -54,8 +54,8 @@ export function checkDecision(given: unknown): Decision {
   }
   const negative = NEGATIVE.find((one) => one === decision)
   if (negative === undefined)
-    throw wrong(`decision: ${formatValue(decision)} is none of accept, ${NEGATIVE.join(', ')}`)
-  if (script !== null) throw wrong(`script: only accept takes one, not ${negative}`)
+    throw wrong(`decision: ${formatValue(decision)} is not one of accept, ${NEGATIVE.join(', ')}`)
+  if (script !== null) throw wrong(`script: the decision ${negative} must not have one; only accept may`)
   if (typeof text !== 'string' || text.trim() === '' || text.length > MAX_DECISION_TEXT)
     throw wrong(`text: ${negative} needs a message to the model, of at most ${MAX_DECISION_TEXT} characters`)
   return { decision: negative, text, by }

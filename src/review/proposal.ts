@@ -7,7 +7,7 @@ export interface Findings {
   /** The packages that it can import in addition to the standard library, with those that it names itself, as `name==version`. */
   readonly dependencies: readonly string[]
   /**
-   * The tools that its text names; all tools if it does something that the policy `strict` refuses, by which it may find others.
+   * The tools that its text names; all tools if it does something that the policy `strict` refuses and that can reach other tools.
    * This informs a reviewer: a script can call tools that are not listed.
    */
   readonly tools: readonly {
@@ -15,11 +15,11 @@ export interface Findings {
     /** Null for a Python tool, which runs in the sandbox. */
     readonly effect: ToolEffect | null
   }[]
-  /** The isolation of the sandbox that checked it; another one of the same engine runs it. */
+  /** The isolation of the sandbox that checked the script; another sandbox of the same engine runs it. */
   readonly sandbox: Pick<ServedBy, 'engine' | 'level' | 'python' | 'limitsEnforced' | 'network'>
 }
 
-/** A script that waits for a decision; nothing of it has run. */
+/** A script that waits for a decision; no part of it has run. */
 export interface Proposal extends Findings {
   /** Unguessable, and unique to this proposal. */
   readonly id: string
@@ -31,16 +31,16 @@ export interface Proposal extends Findings {
   readonly step: number | null
   /** The text of the model around its script; empty if there is none. */
   readonly plan: string
-  /** Byte for byte what runs if it is accepted. */
+  /** The exact bytes that run if the proposal is accepted. */
   readonly script: string
   /** SHA-256 of `script` as UTF-8, in hexadecimal. */
   readonly sha256: string
   /**
-   * A unified diff from the script that the model proposed before; null if there was none, or if both together have more than
+   * A unified diff from the script that the model proposed last; null if there was none, or if both together have more than
    * 65,536 characters or 2,000 lines, or take too long to compare.
    */
   readonly diff: string | null
-  /** The mistakes of the script in the last decision, which the check rejected; null if there was none. */
+  /** The mistakes in the script of the last decision, which the check rejected; null if there was none. */
   readonly problem: string | null
 }
 
@@ -67,13 +67,13 @@ const MAX_DIFF_LINES = 2000
 /** The limit on the search for the shortest difference, in milliseconds. */
 const DIFF_MS = 50
 
-/** Makes a proposal. @param last the script that the model proposed before, or null. */
+/** Makes a proposal. @param last the script that the model proposed last, or null. */
 export async function makeProposal(
   given: Omit<Proposal, 'id' | 'sha256' | 'diff'>,
   last: string | null,
 ): Promise<Proposal> {
   const { dependencies, tools, sandbox } = given
-  // Frozen: the record of a decision is made of what the reviewer had in hand.
+  // Frozen, because the record of the decision is built from the object that the reviewer got.
   return Object.freeze({
     id: randomUUID(),
     ...given,
@@ -91,6 +91,6 @@ async function diffOf(before: string, after: string): Promise<string | null> {
   const { createTwoFilesPatch } = await import('diff')
   const limit = { timeout: DIFF_MS }
   const patch = createTwoFilesPatch('last', 'this', `${before}\n`, `${after}\n`, undefined, undefined, limit)
-  // The first line is a rule above the names of files.
+  // The first line is a separator above the file names.
   return patch === undefined ? null : patch.slice(patch.indexOf('\n') + 1)
 }

@@ -1,7 +1,7 @@
 import { checkDecision, type Decision, type Reviewer } from './decision.ts'
 import { type Findings, makeProposal, type Proposal } from './proposal.ts'
 
-/** A script that is to be reviewed. */
+/** A script to review. */
 export interface Candidate<F extends Findings> extends Pick<Proposal, 'task' | 'attempt' | 'step' | 'plan' | 'script'> {
   readonly findings: F
 }
@@ -9,10 +9,10 @@ export interface Candidate<F extends Findings> extends Pick<Proposal, 'task' | '
 /** The surroundings of a review. */
 export interface ReviewContext<F extends Findings> {
   readonly reviewer: Reviewer
-  /** The script that the model proposed before, or null. */
+  /** The script that the model proposed last, or null. */
   readonly last: string | null
   readonly signal: AbortSignal
-  /** Checks a script of the reviewer. Returns what it may do, or its mistakes. */
+  /** Checks a replacement script from the reviewer. Returns its findings, or its mistakes. */
   check(script: string): Promise<F | { readonly problem: string }>
   /** Called before each question. */
   onProposal?(proposal: Proposal): void | Promise<void>
@@ -26,7 +26,7 @@ export type Reviewed<F extends Findings> =
   /** `error` is for the model. */
   | { readonly accepted: false; readonly error: string }
 
-/** The number of times that a reviewer whose own script has mistakes is asked again. */
+/** How often the reviewer is asked again because the script in the answer has mistakes. */
 const MAX_CORRECTIONS = 10
 
 /**
@@ -53,7 +53,7 @@ export async function reviewScript<F extends Findings>(
     if (!('problem' in checked)) return { accepted: true, script: own, findings: checked }
     problem = checked.problem
   }
-  throw new TypeError(`${MAX_CORRECTIONS + 1} scripts of the reviewer had mistakes, the last: ${problem}`)
+  throw new TypeError(`${MAX_CORRECTIONS + 1} scripts of the reviewer had mistakes; the last one: ${problem}`)
 }
 
 /** Waits for the answer, at most until the signal fires. */

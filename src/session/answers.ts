@@ -13,11 +13,15 @@ const text: z.ZodType<string> = z.string().max(CAPS.errorMessage)
 const texts: z.ZodType<string[]> = z.array(text).max(CAPS.missingItems)
 
 /** The content of a checkpoint. */
-export const holdsAnswer: z.ZodType<CheckpointState> = z.object({
+export const checkpointAnswer: z.ZodType<CheckpointState> = z.object({
   grade: z.enum(['whole', 'partial', 'none']),
   lacks: texts,
 })
-export const restoredAnswer: z.ZodType<Restored> = z.object({ ended: texts, missing: texts, checkpoint: holdsAnswer })
+export const restoredAnswer: z.ZodType<Restored> = z.object({
+  ended: texts,
+  missing: texts,
+  checkpoint: checkpointAnswer,
+})
 export const namesAnswer: z.ZodType<string[]> = z.array(text)
 export const variablesAnswer: z.ZodType<SessionVariable[]> = z.array(
   z.object({

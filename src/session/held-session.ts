@@ -11,11 +11,11 @@ import {
   failureOf,
   type Question,
 } from '../workspace/index.ts'
-import { holdsAnswer, namesAnswer, type Restored, restoredAnswer, variablesAnswer } from './answers.ts'
+import { checkpointAnswer, namesAnswer, type Restored, restoredAnswer, variablesAnswer } from './answers.ts'
 
 const MAX_REASON = 500
 
-/** A session in its workspace: one activity that lasts, and its cells, one at a time. */
+/** A session in a workspace: one long-lived activity that runs cells, one at a time. */
 export class HeldSession implements ActivityHandler {
   /** One object for the session and its branches. */
   readonly group: object
@@ -24,7 +24,7 @@ export class HeldSession implements ActivityHandler {
   readonly #noCheckpoints: MakeRefusal | undefined
   readonly #ready = Promise.withResolvers<void>()
   readonly #over = Promise.withResolvers<void>()
-  /** Why no cell can run any more. */
+  /** The error of further cells; undefined while cells can run. */
   #ended: SandglassError | undefined
   #isBusy = false
   #count = 0
@@ -43,7 +43,7 @@ export class HeldSession implements ActivityHandler {
   }
 
   /**
-   * Begins a session, which is ready for cells when this resolves. An abort of the signal closes it, then and later.
+   * Begins a session. Resolves when it is ready for cells. An abort of the signal closes it, also later.
    * @throws SandglassError `activity_unavailable`, `sandbox_busy`, `workspace_closed`, `workspace_lost`, `aborted`
    */
   static async open(workspace: ActivityWorkspace, options: HeldSessionOptions): Promise<HeldSession> {
@@ -62,7 +62,7 @@ export class HeldSession implements ActivityHandler {
       await session.#ready.promise
     } catch (error) {
       if (signal?.aborted === true)
-        throw new SandglassError('aborted', 'the session was aborted while it was made', { cause: error })
+        throw new SandglassError('aborted', 'the session was aborted while it was opened', { cause: error })
       throw error
     }
     return session
@@ -73,19 +73,19 @@ export class HeldSession implements ActivityHandler {
     return this.#activity.id
   }
 
-  /** Why no cell can run any more; undefined while one can. */
+  /** The error of further cells; undefined while cells can run. */
   get endedBy(): SandglassError | undefined {
     return this.#ended
   }
 
-  /** Resolves when nothing of it runs any more. Never rejects. */
+  /** Resolves when all its processes have ended. Never rejects. */
   get over(): Promise<void> {
     return this.#over.promise
   }
 
   /**
-   * Takes the turn of a cell or an operation.
-   * @returns `count`, the number of a new cell, and `leave`, which ends the turn.
+   * Reserves the session for one cell or operation.
+   * @returns `count`, which returns the number of a new cell, and `leave`, which ends the turn.
    * @throws SandglassError `session_closed`, `session_lost`, `sandbox_busy`
    */
   take(): { readonly count: () => number; readonly leave: () => void } {
@@ -104,29 +104,29 @@ export class HeldSession implements ActivityHandler {
     }
   }
 
-  /** @throws SandglassError `checkpoint_unavailable`, naming what needs checkpoints, where the engine has none. */
+  /** @param what the call that needs checkpoints. @throws SandglassError `checkpoint_unavailable` if the engine has none. */
   assertCheckpoints(what: string): void {
     if (this.#noCheckpoints !== undefined) throw this.#noCheckpoints(what)
   }
 
-  /** Keeps the present state. @returns the id of the checkpoint, and its content. @throws SandglassError `checkpoint_unavailable` */
+  /** Copies the current state. @returns the id of the checkpoint, and its content. @throws SandglassError `checkpoint_unavailable` */
   async checkpoint(): Promise<CheckpointState & { readonly id: string }> {
     this.assertCheckpoints('checkpoint()')
     const id = randomUUID()
     return {
-      ...holdsAnswer.parse(await this.#ask('checkpoint', { type: 'session_checkpoint', session: this.id }, id)),
+      ...checkpointAnswer.parse(await this.#ask('checkpoint', { type: 'session_checkpoint', session: this.id }, id)),
       id,
     }
   }
 
-  /** Makes the state that of a checkpoint. @throws SandglassError `checkpoint_unavailable` */
+  /** Goes back to the state of a checkpoint. @throws SandglassError `checkpoint_unavailable` */
   async restore(checkpoint: string): Promise<Restored> {
     this.assertCheckpoints('restore()')
     assertPossibleId(checkpoint)
     return restoredAnswer.parse(await this.#ask('restore', { type: 'session_restore', session: this.id, checkpoint }))
   }
 
-  /** Ends a checkpoint. @throws SandglassError `checkpoint_unavailable` */
+  /** Releases a checkpoint. @throws SandglassError `checkpoint_unavailable` */
   async release(checkpoint: string): Promise<void> {
     this.assertCheckpoints('release()')
     assertPossibleId(checkpoint)
@@ -138,13 +138,13 @@ export class HeldSession implements ActivityHandler {
     return variablesAnswer.parse(await this.#ask('variables', question))
   }
 
-  /** The names that complete a text. */
+  /** Returns the names that complete a piece of code. */
   async complete(code: string): Promise<readonly string[]> {
     const question = { type: 'session_look', session: this.id, code, cursor: code.length } as const
     return namesAnswer.parse(await this.#ask('complete', question))
   }
 
-  /** Begins sessions with the present state. @throws SandglassError `checkpoint_unavailable`; then none of them is left. */
+  /** Begins sessions with the current state. If one fails, all are closed. @throws SandglassError `checkpoint_unavailable` */
   async branch(count: number): Promise<readonly HeldSession[]> {
     this.assertCheckpoints('branch()')
     const { leave } = this.take()
@@ -154,7 +154,7 @@ export class HeldSession implements ActivityHandler {
       using _branching = this.#workspace.use()
       while (branches.length < count) branches.push(new HeldSession(this.#workspace, question, { group: this.group }))
       await Promise.all(branches.map((branch) => branch.#ready.promise))
-      // Cells are counted on, so that their names stay apart.
+      // Branches continue the count, so that the names of cells stay distinct.
       for (const branch of branches) branch.#count = this.#count
       return branches
     } catch (error) {
@@ -176,11 +176,11 @@ export class HeldSession implements ActivityHandler {
     }
   }
 
-  /** Notes how a cell left the session. */
+  /** Ends the session if a cell lost its state. @param why how the cell ended, after its number. */
   noteEnd(end: CellEnd, why: string): void {
     if (end.state !== 'lost') return
     this.#end(lostError(`cell ${this.#count} ${why}, and there was no checkpoint: ${end.checkpoint.lacks.join(', ')}`))
-    // The end of a cell that was not confirmed leaves the session in an unknown state.
+    // If the end of the cell was not confirmed, the state of the session is unknown.
     if (!this.#activity.isOver) this.#activity.cancel()
   }
 
@@ -189,7 +189,7 @@ export class HeldSession implements ActivityHandler {
     this.#activity.send({ type: 'interrupt' })
   }
 
-  /** Ends it and all that it started. Idempotent; never rejects. */
+  /** Ends the session and all its processes. Idempotent; never rejects. */
   close(): Promise<void> {
     this.#activity.cancel()
     this.#end(new SandglassError('session_closed', 'the session is closed; open another one with sg.session()'))
@@ -212,8 +212,8 @@ export class HeldSession implements ActivityHandler {
     return lostError(error === null ? 'its process ended' : truncate(error.message, MAX_REASON))
   }
 
-  #end(why: SandglassError): void {
-    this.#ended ??= why
+  #end(reason: SandglassError): void {
+    this.#ended ??= reason
     this.#ready.reject(this.#ended)
   }
 }
@@ -226,21 +226,21 @@ type Beginning = Extract<Question, { type: 'session' | 'session_branch' }>
 
 /** Options of {@link HeldSession.open}. */
 export interface HeldSessionOptions {
-  /** True if a copy is kept while each cell runs. */
+  /** True to keep a copy of the process while each cell runs. */
   readonly checkpoints: boolean
-  /** Set where the engine has cells alone. */
+  /** Set if the engine's sessions have no checkpoints. */
   readonly noCheckpoints?: MakeRefusal | undefined
   /** The memory limit of its sandbox, in bytes. */
   readonly memoryBytes: number
   readonly signal?: AbortSignal | undefined
 }
 
-/** A broker ends its sandbox after a frame with another id. @throws SandglassError `checkpoint_unavailable` */
+/** Refuses ids that the broker would treat as a violation of the protocol. @throws SandglassError `checkpoint_unavailable` */
 function assertPossibleId(checkpoint: string): void {
   if (checkpoint === '' || checkpoint.length > CAPS.executionId || !checkpoint.isWellFormed())
     throw new SandglassError('checkpoint_unavailable', `the session has no checkpoint ${formatValue(checkpoint)}`)
 }
 
-function lostError(why: string): SandglassError {
-  return new SandglassError('session_lost', `the state of the session is lost: ${why}`)
+function lostError(reason: string): SandglassError {
+  return new SandglassError('session_lost', `the state of the session is lost: ${reason}`)
 }

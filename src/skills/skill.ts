@@ -22,9 +22,9 @@ const MAX_FILE_BYTES = 1024 * 1024
 /** YAML is parsed on the thread of the host. */
 const MAX_FRONT_MATTER_CHARS = 16 * 1024
 const MAX_ALIASES = 50
-/** Line ends and indicators of YAML. The time of the parser grows with them; 500 take at most 20 ms. A description has few. */
-const MARKS = /[\n[\]{},:?&*!|>#"'%@`-]/g
-const MAX_MARKS = 500
+/** Line ends and indicators of YAML. The parser's time grows with their number; 500 take at most 20 ms. A description has few. */
+const INDICATORS = /[\n[\]{},:?&*!|>#"'%@`-]/g
+const MAX_INDICATORS = 500
 const NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/
 const MAX_NAME = 64
 const MAX_DESCRIPTION = 1024
@@ -33,7 +33,7 @@ const MAX_SKILLS = 1000
 /**
  * Reads the front matter and the instructions of a skill. Its front matter has at most 16,384 characters, of which at most 500 are
  * line ends and indicators of YAML.
- * @throws SandglassError `invalid_request` naming what is wrong with its `SKILL.md`.
+ * @throws SandglassError `invalid_request`; the message names the problem of its `SKILL.md`.
  */
 export async function readSkill(directory: string): Promise<Skill> {
   const path = join(directory, FILE)
@@ -44,28 +44,32 @@ export async function readSkill(directory: string): Promise<Skill> {
   const frontMatter = await parseFrontMatter(path, yaml)
   const { name, description } = frontMatter
   if (typeof name !== 'string' || name.length > MAX_NAME || !NAME.test(name))
-    throw invalid(path, `name: ${formatValue(name)} is not made of lower-case letters, digits and single hyphens`)
+    throw invalid(
+      path,
+      `name: ${formatValue(name)} is not 1 to ${MAX_NAME} lower-case letters, digits and single hyphens`,
+    )
   if (typeof description !== 'string' || description.trim() === '' || description.length > MAX_DESCRIPTION)
-    throw invalid(path, `description: it is not a text of at most ${MAX_DESCRIPTION} characters`)
+    throw invalid(path, `description: ${formatValue(description)} is not a text of 1 to ${MAX_DESCRIPTION} characters`)
   return { name, description, directory, frontMatter, instructions }
 }
 
 /**
- * The skills in the directories below a directory, by name. Directories without a `SKILL.md` are passed over.
- * @throws SandglassError `invalid_request` for a `SKILL.md` that is wrong, for two skills of one name, and for more than 1,000.
+ * Reads the skills in the subdirectories of a directory, sorted by name. Subdirectories without a `SKILL.md` are skipped.
+ * @throws SandglassError `invalid_request` for an invalid `SKILL.md`, for two skills of one name, and for more than 1,000.
  */
 export async function listSkills(directory: string): Promise<Skill[]> {
   const skills = new Map<string, Skill>()
-  for (const path of await skillDirectories(directory)) {
+  for (const path of await findSkillDirectories(directory)) {
     const skill = await readSkill(path)
     const other = skills.get(skill.name)
-    if (other !== undefined) throw invalid(path, `its name ${skill.name} is that of ${formatPath(other.directory)}`)
+    if (other !== undefined)
+      throw invalid(path, `the name ${skill.name} is already used by ${formatPath(other.directory)}`)
     skills.set(skill.name, skill)
   }
   return [...skills.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1))
 }
 
-async function skillDirectories(directory: string): Promise<string[]> {
+async function findSkillDirectories(directory: string): Promise<string[]> {
   try {
     const entries = await readdir(directory, { withFileTypes: true })
     const paths = entries.filter((entry) => entry.isDirectory()).map((entry) => join(directory, entry.name))
@@ -83,11 +87,11 @@ async function skillDirectories(directory: string): Promise<string[]> {
 
 async function readText(path: string): Promise<string> {
   try {
-    // A FIFO in its place must not block the opening of it.
+    // Non-blocking, because opening a FIFO in its place would wait for a writer.
     await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
     const found = await file.stat()
     if (!found.isFile()) throw invalid(path, 'it is not a regular file')
-    if (found.size > MAX_FILE_BYTES) throw invalid(path, `it has ${found.size} bytes; at most ${MAX_FILE_BYTES}`)
+    if (found.size > MAX_FILE_BYTES) throw invalid(path, `it has ${found.size} bytes; the limit is ${MAX_FILE_BYTES}`)
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(await file.readFile())
   } catch (error) {
     if (error instanceof SandglassError) throw error
@@ -101,9 +105,9 @@ async function readText(path: string): Promise<string> {
 async function parseFrontMatter(path: string, yaml: string): Promise<Record<string, unknown>> {
   if (yaml.length > MAX_FRONT_MATTER_CHARS)
     throw invalid(path, `its front matter has more than ${MAX_FRONT_MATTER_CHARS} characters`)
-  if ((yaml.match(MARKS)?.length ?? 0) > MAX_MARKS)
-    throw invalid(path, `its front matter has more than ${MAX_MARKS} line ends and indicators of YAML`)
-  // Imported only if there is a skill: it takes 20 ms to load.
+  if ((yaml.match(INDICATORS)?.length ?? 0) > MAX_INDICATORS)
+    throw invalid(path, `its front matter has more than ${MAX_INDICATORS} line ends and indicators of YAML`)
+  // Imported only if there is a skill, because loading it takes 20 ms.
   const { parse } = await import('yaml')
   let parsed: unknown
   try {
@@ -112,7 +116,7 @@ async function parseFrontMatter(path: string, yaml: string): Promise<Record<stri
     throw invalid(path, `its front matter is not YAML: ${messageOf(error)}`)
   }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
-    throw invalid(path, 'its front matter is not a list of keys and values')
+    throw invalid(path, 'its front matter is not a mapping of keys to values')
   return parsed as Record<string, unknown>
 }
 

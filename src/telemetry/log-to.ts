@@ -13,7 +13,7 @@ export interface StructuredLogger {
  */
 export function logTo(logger: StructuredLogger): (() => void) & Disposable {
   if (typeof logger?.info !== 'function' || typeof logger.warn !== 'function') {
-    throw new TypeError('logTo: a logger has info(fields, message) and warn(fields, message)')
+    throw new TypeError('logTo: the logger must have the methods info(fields, message) and warn(fields, message)')
   }
   const listener = (message: unknown): void => {
     const { event, ...fields } = message as TelemetryEvent

@@ -12,7 +12,7 @@ export type SpanName =
   | 'workspace.collect'
   | 'workspace.inline'
 
-/** Attributes of a span. Those that are known at its end are added before it. None holds content, arguments or variables. */
+/** Attributes of a span. Some are added just before it ends. None holds content, arguments or variables. */
 export interface SpanAttributes {
   /** Of the caller (see `withTrace`), if there is one. */
   trace_id?: string
@@ -35,7 +35,7 @@ const silent = new AsyncLocalStorage<true>()
 
 /**
  * Runs a function as a span: `asyncEnd` of its channel is its end, `error` its failure. Costs nothing without a subscriber.
- * @param act adds what it finds out to the attributes.
+ * @param act may add attributes while it runs.
  */
 export async function traceSpan<T>(
   name: SpanName,
@@ -59,7 +59,7 @@ export function beginSpan(name: SpanName, attributes: SpanAttributes): (failure?
   return (failure) => (failure === undefined ? resolve() : reject(failure))
 }
 
-/** Runs a function that is a part of something else: its spans are not published. It must call nothing of a user. */
+/** Runs a function as part of another operation, without publishing its spans. The function must not call code of the user. */
 export function withoutSpans<T>(act: () => Promise<T>): Promise<T> {
   return silent.run(true, act)
 }
@@ -70,7 +70,7 @@ function subscribedChannelOf(
   attributes: SpanAttributes,
 ): TracingChannel<SpanAttributes, SpanAttributes> | undefined {
   const span = tracingChannel<SpanAttributes, SpanAttributes>(`sandglass:${name}`)
-  // The cleanup of a workspace is part of no other operation: it is never silent, even if its idle timer was set in a silent one.
+  // A cleanup is part of no other operation, so it is never silent, even if the idle timer was set during a silent operation.
   const isSilent = name !== 'workspace.cleanup' && silent.getStore() === true
   if (!span.hasSubscribers || isSilent) return undefined
   const trace = currentTrace()

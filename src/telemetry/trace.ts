@@ -10,8 +10,7 @@ export interface TraceContext {
 const storage = new AsyncLocalStorage<TraceContext>()
 
 /**
- * Runs a function; everything that Sandglass reports from within it, at any depth and time, carries this
- * context.
+ * Runs a function. Everything that Sandglass reports about calls made within it, at any depth and time, carries this context.
  */
 export function withTrace<T>(context: TraceContext, act: () => T): T {
   if (typeof context?.traceId !== 'string') throw new TypeError('withTrace: traceId must be a string')

@@ -100,9 +100,12 @@ describe('wrong usage exits with 2 and shows the correct form', () => {
     [['--memory', '1000001'], '--memory: 1000001 is too little; the least is 80m: write --memory 80m or more'],
     [['--memory', '1.5t'], '--memory: 1536g is too much; the most is 1t: write --memory 1t or less'],
     [['--max-output', '0'], '--max-output: 0 is too little; the least is 1: write --max-output 1 or more'],
-    [['--mode', 'plann'], '--mode: no mode "plann". Did you mean "plan"? Known: plan, interactive'],
-    [['--require', 'disk,memroy'], '--require: no item "memroy". Did you mean "memory"? Known: memory, pids'],
-    [['--policy', 'stritc'], '--policy: no policy "stritc". Did you mean "strict"?'],
+    [['--mode', 'plann'], '--mode: unknown mode "plann". Did you mean "plan"? Choose one of: plan, interactive'],
+    [
+      ['--require', 'disk,memroy'],
+      '--require: unknown requirement "memroy". Did you mean "memory"? Choose one of: memory, pids',
+    ],
+    [['--policy', 'stritc'], '--policy: unknown policy "stritc". Did you mean "strict"?'],
     [['--engine', 'lokal'], '--engine: no engine "lokal". Did you mean "local"?'],
   ])('the flags %s', (args, message) => {
     expect(() => sandboxFlags(parseArgs(args, FLAGS.run))).toThrow(message)

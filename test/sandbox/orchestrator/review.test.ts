@@ -184,11 +184,14 @@ await onLocal((at) => {
     test('who fails, or answers what is no decision, ends the task, and the script does not run', async () => {
       paid.length = 0
       for (const [answer, problem] of [
-        [{ decision: 'yes' }, 'decision: "yes" is none of accept, respond, edit, reject'],
+        [{ decision: 'yes' }, 'decision: "yes" is not one of accept, respond, edit, reject'],
         [{ decision: 'reject' }, 'text: reject needs a message to the model'],
         [{ decision: 'accept', script: ' ' }, 'script: " " is not Python'],
         [{ decision: 'accept', scirpt: 'x' }, 'unknown option "scirpt"'],
-        [{ decision: 'respond', text: 'a', script: 'b' }, 'only accept takes one'],
+        [
+          { decision: 'respond', text: 'a', script: 'b' },
+          'script: the decision respond must not have one; only accept may',
+        ],
         [{ decision: 'accept', by: 7 }, 'by: 7 is not a text'],
         [true, 'true is not a decision'],
         [undefined, 'undefined is not a decision'],

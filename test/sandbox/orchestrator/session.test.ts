@@ -84,8 +84,8 @@ await onLocal((at) => {
     test('what a session cannot have is refused before the model is asked', async () => {
       const model = scriptedModel('emit_result(1)')
       const refused = (options: object): Promise<unknown> => at.sg.solve('Anything', { model, session, ...options })
-      await expect(refused({})).rejects.toThrow("session: it needs `mode: 'interactive'`")
-      await expect(refused({ mode, state: 1 })).rejects.toThrow('state: steps of a session')
+      await expect(refused({})).rejects.toThrow("session: requires `mode: 'interactive'`")
+      await expect(refused({ mode, state: 1 })).rejects.toThrow('state: cannot be combined with session')
       await expect(refused({ mode, onError: 'x' })).rejects.toThrow('onError')
       expect(model.prompts).toEqual([])
     })

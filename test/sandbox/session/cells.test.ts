@@ -92,7 +92,7 @@ test('each value that a name of a secret had stays hidden, and one that no cell 
   await expect(session.run('1', { hide: { LARGE: 'x'.repeat(32 * 1024) } })).rejects.toMatchObject({
     code: 'invalid_request',
     message: expect.stringContaining(
-      '32828 bytes of secrets and hidden values to look for, at most 32768 are possible',
+      '32828 bytes of secrets and hidden values to search for; the limit is 32768',
     ) as string,
   })
   const [branch] = await session.branch(1)

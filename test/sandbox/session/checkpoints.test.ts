@@ -20,7 +20,7 @@ test('a session goes back to a checkpoint, more than once, and what ran in it en
     await session.run(`import subprocess\nx = ${value}\np = subprocess.Popen(["sleep", "1000"])`)
     const restored = await session.restore(checkpoint)
     expect(restored).toMatchObject({ ended: ['sleep'], checkpoint: { grade: 'whole' } })
-    expect(restored.missing).toContain('files, shared memory, and what tools of the host have done did not go back')
+    expect(restored.missing).toContain('files, shared memory and the effects of host tools were not rolled back')
     expect(await session.run('x')).toMatchObject({ value: 1 })
   }
   expect(await session.run('x = 5\nimport os; os._exit(1)')).toMatchObject({ state: 'rolled-back' })
@@ -76,7 +76,7 @@ test('with files, a checkpoint and its restore include those of the workspace, a
   expect(both.files).not.toBeNull()
   await session.run('x = 2\nopen("a.txt", "w").write("two")\nopen("b.txt", "w").close()')
   const { missing } = await session.restore(both, { files: true })
-  expect(missing).toEqual(['shared memory, and what tools of the host have done did not go back'])
+  expect(missing).toEqual(['shared memory and the effects of host tools were not rolled back'])
   const look = await session.run('import os\n[x, open("a.txt").read(), sorted(os.listdir())]')
   expect(look).toMatchObject({ value: [1, 'one', ['a.txt']] })
   await using plain = await sg.session()

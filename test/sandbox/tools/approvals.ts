@@ -114,7 +114,7 @@ export function approvalTests(at: OnEngine): void {
     })
     expect(at.sg.pending().map((call) => call.id)).toEqual([id])
     await expect(at.sg.approve(id, { args: { toJSON: () => null } })).rejects.toThrow(
-      'args: their JSON is not an object with the arguments of the tool',
+      'args: written as JSON, they are not an object with the arguments of the tool',
     )
     const args = { to: 'eve', amount: 2 }
     const approving = at.sg.approve(id, { args })

@@ -189,11 +189,11 @@ function runPythonIn(at: OnEngine): void {
       }
     }
     expect(refused({ policy: 'strict' })).toContain('the checker knows no variables of earlier cells')
-    expect(refused({ dependencies: ['six'] })).toContain('dependencies: a tool with a session cannot have it')
-    expect(refused({ limits: { memoryBytes: 1 } })).toContain(
-      "limits.memoryBytes: it is a limit of the session's sandbox",
+    expect(refused({ dependencies: ['six'] })).toContain(
+      'dependencies: cannot be combined with the option session; pass it to sg.session()',
     )
-    expect(refused({ session: {} })).toContain('session: it was not made by this Sandglass')
+    expect(refused({ limits: { memoryBytes: 1 } })).toContain("limits.memoryBytes: is a limit of the session's sandbox")
+    expect(refused({ session: {} })).toContain('session: was not made by this Sandglass')
     await session.close()
     expect(refused({})).toContain('the session is closed')
   })

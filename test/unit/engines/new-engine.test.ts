@@ -9,7 +9,7 @@ import { commandHelp } from '../../../src/cli/help.ts'
 import { sandboxFlags } from '../../../src/cli/options.ts'
 import { Output } from '../../../src/cli/output.ts'
 import { prune, ps } from '../../../src/cli/ps.ts'
-import { enginesFor, firstThatOpens } from '../../../src/engine-choice.ts'
+import { enginesFor, openFirstEngine } from '../../../src/engine-choice.ts'
 import { type EngineRow, ENGINES, type EngineTable } from '../../../src/engines/index.ts'
 import { SandglassError } from '../../../src/errors/index.ts'
 import { checkOptions, type SandglassOptions } from '../../../src/options/index.ts'
@@ -98,7 +98,7 @@ describe('an engine that is one row of the table', () => {
     const options = { engine: 'moon', moon: { crater: 'Plato' } } as unknown as SandglassOptions
     checkOptions(options, WITH_MOON)
     made.length = 0
-    const opened = await firstThatOpens(enginesFor(options, WITH_MOON), ({ name }) => Promise.resolve(name))
+    const opened = await openFirstEngine(enginesFor(options, WITH_MOON), ({ name }) => Promise.resolve(name))
     expect([opened, made]).toEqual(['moon', [{ crater: 'Plato' }]])
   })
 
@@ -111,16 +111,19 @@ describe('an engine that is one row of the table', () => {
   test('is unknown without its row, by option and by name', () => {
     expect(() => checkOptions({ moon: {} } as SandglassOptions)).toThrow('moon')
     expect(() => enginesFor({ engine: 'moon' } as unknown as SandglassOptions)).toThrow(
-      new SandglassError('engine_unknown', 'unknown engine "moon"; the engines are auto, local, docker, pyodide'),
+      new SandglassError(
+        'engine_unknown',
+        'engine: unknown engine "moon". Choose one of: auto, local, docker, pyodide',
+      ),
     )
     expect(() => enginesFor({ engine: 'sun' } as unknown as SandglassOptions, WITH_MOON)).toThrow(
-      'the engines are auto, local, docker, pyodide, moon',
+      'Choose one of: auto, local, docker, pyodide, moon',
     )
   })
 
   test('is tried by auto in the order of the rows', async () => {
     const tried: string[] = []
-    const opened = firstThatOpens(enginesFor({}, { moon: ROW, ...ENGINES }), ({ name }) => {
+    const opened = openFirstEngine(enginesFor({}, { moon: ROW, ...ENGINES }), ({ name }) => {
       tried.push(name)
       return name === 'docker' ? Promise.resolve(name) : Promise.reject(new SandglassError('engine_unavailable', 'no'))
     })

@@ -44,24 +44,24 @@ describe('WS-26: the front matter of a skill', () => {
     ['text before it', 'x\n---\nname: a\ndescription: b\n---\n', 'it does not begin with front matter'],
     ['no end', '---\nname: a\n', 'it does not begin with front matter'],
     ['no YAML', '---\na: [\n---\n', 'its front matter is not YAML: '],
-    ['a list', '---\n- a\n---\n', 'its front matter is not a list of keys'],
-    ['nothing in it', '---\n---\n', 'its front matter is not a list of keys'],
-    ['no name', '---\ndescription: x\n---\n', 'name: undefined is not made of'],
-    ['a name that leads out', '---\nname: ../x\ndescription: x\n---\n', 'name: "../x" is not made of'],
-    ['a name of upper case', '---\nname: Tool\ndescription: x\n---\n', 'name: "Tool" is not made of'],
-    ['a long name', `---\nname: ${'a'.repeat(65)}\ndescription: x\n---\n`, 'is not made of'],
-    ['a number as name', '---\nname: 1\ndescription: x\n---\n', 'name: 1 is not made of'],
-    ['no description', '---\nname: a\ndescription: " "\n---\n', 'description: it is not a text'],
+    ['a list', '---\n- a\n---\n', 'its front matter is not a mapping of keys'],
+    ['nothing in it', '---\n---\n', 'its front matter is not a mapping of keys'],
+    ['no name', '---\ndescription: x\n---\n', 'name: undefined is not 1 to 64 lower-case'],
+    ['a name that leads out', '---\nname: ../x\ndescription: x\n---\n', 'name: "../x" is not 1 to 64 lower-case'],
+    ['a name of upper case', '---\nname: Tool\ndescription: x\n---\n', 'name: "Tool" is not 1 to 64 lower-case'],
+    ['a long name', `---\nname: ${'a'.repeat(65)}\ndescription: x\n---\n`, 'is not 1 to 64 lower-case'],
+    ['a number as name', '---\nname: 1\ndescription: x\n---\n', 'name: 1 is not 1 to 64 lower-case'],
+    ['no description', '---\nname: a\ndescription: " "\n---\n', 'description: " " is not a text of 1 to 1024'],
     ['aliases that grow', `---\n${bomb}\n---\n`, 'its front matter is not YAML: '],
     ['nesting', `---\nname: ${'['.repeat(490)}\n---\n`, 'its front matter '],
     ['much of it', `---\nname: ${'a'.repeat(20_000)}\n---\n`, 'its front matter has more than 16384 characters'],
     [
-      'more marks than the parser takes in little time',
+      'more indicators than the parser reads in little time',
       `---\n${']'.repeat(501)}\n---\n`,
       'has more than 500 line ends and',
     ],
     ['other bytes than UTF-8', new Uint8Array([0x2d, 0xff]), 'SKILL.md: '],
-    ['a megabyte and more', 'x'.repeat(1024 * 1024 + 1), 'it has 1048577 bytes; at most 1048576'],
+    ['a megabyte and more', 'x'.repeat(1024 * 1024 + 1), 'it has 1048577 bytes; the limit is 1048576'],
   ])('%s is refused', async (_what, text, problem) => {
     const stall = await stallDuring(() => expect(readSkill(skillWith(text))).rejects.toThrow(problem))
     expect(stall).toBeLessThan(500)
@@ -95,7 +95,7 @@ describe('WS-26: the front matter of a skill', () => {
       ['b', join(path, 'one')],
     ])
     writeFileSync(join(path, 'other', 'SKILL.md'), '---\nname: a\ndescription: x\n---\n')
-    await expect(listSkills(path)).rejects.toThrow('its name a is that of')
+    await expect(listSkills(path)).rejects.toThrow('the name a is already used by')
     await expect(listSkills(join(path, 'none'))).rejects.toMatchObject({ code: 'invalid_request' })
   })
 })

@@ -85,7 +85,7 @@ describe('logTo (OR-09)', () => {
     logTo(console)()
     for (const wrong of [undefined, null, {}, { info: () => undefined }]) {
       expect(() => logTo(wrong as unknown as StructuredLogger)).toThrow(
-        'logTo: a logger has info(fields, message) and warn(fields, message)',
+        'logTo: the logger must have the methods info(fields, message) and warn(fields, message)',
       )
     }
   })
