@@ -1,6 +1,6 @@
 import { SandglassError } from './errors/index.ts'
 import {
-  assertFew,
+  assertMaxRequirements,
   assertPython,
   type Declarer,
   type EnvironmentOptions,
@@ -190,7 +190,7 @@ export class Dependencies {
     const requested = merge([...asked, ...ofScript])
     const beyondHost = requested.filter(({ text }) => !fromHost.has(text))
     const requirements = merge([...host, ...beyondHost])
-    assertFew(requirements, 'dependencies with those of tools and of the script')
+    assertMaxRequirements(requirements, 'dependencies with those of tools and of the script')
     return { requirements, fromScript: beyondHost.length > 0, host }
   }
 

@@ -3,7 +3,12 @@ import { resolve } from 'node:path'
 import { messageOf, SandglassError } from '../errors/index.ts'
 import type { EngineOptions } from '../engines/index.ts'
 import type { FailedDependency } from '../dependencies.ts'
-import { assertFew, makeTemporaryCache, parseRequirements, readScriptMetadata } from '../environments/index.ts'
+import {
+  assertMaxRequirements,
+  makeTemporaryCache,
+  parseRequirements,
+  readScriptMetadata,
+} from '../environments/index.ts'
 import type { RunEvent } from '../executor/index.ts'
 import type { RunOptions } from '../options/index.ts'
 import { checkAnswer, rejectionText } from '../checkers.ts'
@@ -366,7 +371,7 @@ function sortOut(libraries: readonly string[]): {
   readonly valid: readonly string[]
   readonly invalid: readonly FailedDependency[]
 } {
-  assertFew(libraries, 'packages')
+  assertMaxRequirements(libraries, 'packages')
   const valid: string[] = []
   const invalid: FailedDependency[] = []
   for (const requirement of libraries) {

@@ -21,7 +21,7 @@ import { TOO_LARGE } from './explain.ts'
 import type { InstallProgress, LockedPackage, ResolvedEnvironmentOptions } from './options.ts'
 import type { Requirement } from './requirement.ts'
 import { platformOf, type PythonTarget } from './target.ts'
-import { refuse, refusedNames, refusedOf } from './trust.ts'
+import { assertNoneRefused, refusedNames, refusedOf } from './trust.ts'
 import { findUv } from './uv.ts'
 
 /** Packages that sandboxes can import: the content of one read-only directory. */
@@ -45,23 +45,23 @@ export interface EnvironmentRequest {
   /** True if a script named some of them: then `allow` and an age of seven days apply. */
   readonly fromScript?: boolean | undefined
   /**
-   * The requirements among them that the host named itself. `allow` is not asked for the packages to which these alone, without
-   * those of the script, resolve.
+   * The requirements that the host named itself. `allow` does not apply to the packages to which they resolve without the
+   * requirements of the script.
    */
   readonly host?: readonly Requirement[] | undefined
   readonly signal?: AbortSignal | undefined
   readonly onProgress?: ((progress: InstallProgress) => void) | undefined
 }
 
-/** Takes an environment of the cache into use, with its lock if the caller has it; undefined if it is not there. */
-type Lease = (key: string, taken?: FileLock) => Promise<Environment | undefined>
+/** Leases an environment of the cache, with its lock if the caller has it; undefined if the cache does not have it. */
+type Lease = (key: string, useLock?: FileLock) => Promise<Environment | undefined>
 
 /** Makes environments that the cache does not have. */
 export class Builder {
   readonly #options: ResolvedEnvironmentOptions
   readonly #cache: EnvironmentCache
   readonly #lease: Lease
-  /** Versions by name of what the host named, by the key of that request: a host names few sets. */
+  /** The versions (by name) of the host's requirements, by the key of their request. A host names few sets. */
   readonly #hostVersions = new Map<string, ReadonlyMap<string, string>>()
 
   constructor(options: ResolvedEnvironmentOptions, cache: EnvironmentCache, lease: Lease) {
@@ -71,8 +71,8 @@ export class Builder {
   }
 
   /**
-   * Resolves and installs what was asked for, once over all processes.
-   * @param options.isUpdate resolves again what was resolved before; the old result stays if this fails.
+   * Resolves and installs the requirements, once for all processes.
+   * @param options.isUpdate ignores the recorded resolution; it stays if the update fails.
    */
   async build(
     request: EnvironmentRequest,
@@ -82,9 +82,9 @@ export class Builder {
     const declaration = declarationOf(this.#options, request)
     const requestKey = requestKeyOf(declaration, this.#options)
     const work = async (plan: InstallPlan): Promise<Environment> => {
-      const again = isUpdate ? undefined : await this.#cache.findRequest(requestKey)
-      const found = again === undefined ? undefined : await this.#lease(again.key)
-      return found ?? this.#install({ ...plan, isUpdate }, request, requestKey, declaration, again?.lock)
+      const resolved = isUpdate ? undefined : await this.#cache.findRequest(requestKey)
+      const found = resolved === undefined ? undefined : await this.#lease(resolved.key)
+      return found ?? this.#install({ ...plan, isUpdate }, request, requestKey, declaration, resolved?.lock)
     }
     const made = await this.#withInstaller(declaration, request.signal, requestKey, work, this.reporterOf(request))
     void this.#cache.evict(this.#options).catch(() => undefined) // the next build tries again
@@ -92,8 +92,8 @@ export class Builder {
   }
 
   /**
-   * Gives work an installer and a time, and names what went wrong with it.
-   * @param build names the lock under which it works.
+   * Runs work that needs uv, with the time limit, and explains its errors.
+   * @param build the key of the build lock to hold; undefined for none.
    */
   async #withInstaller<T>(
     { target, requirements, excludeNewer }: Declaration,
@@ -108,7 +108,7 @@ export class Builder {
     const signal = AbortSignal.any([limit, stop.signal, ...(given === undefined ? [] : [given])])
     try {
       const index = indexSettings(options)
-      // An installation that was killed left its files.
+      // A killed installation leaves its files behind.
       await this.#cache.cleanDownloads({ all: false })
       const locks = [
         this.#cache.useDownloads(signal),
@@ -126,9 +126,9 @@ export class Builder {
         failure = error
         throw error
       } finally {
-        stop.abort() // a lock that nobody waits for any more
+        stop.abort() // stops waiting for a lock
         await Promise.allSettled(locks.map(async (lock) => (await lock).release()))
-        // Files that were unpacked from an invalid package are useless.
+        // Files that were unpacked from an invalid package must not be used again.
         const isInvalid = failure instanceof SandglassError && failure.code === 'dependency_invalid'
         if (failure !== undefined) await this.#cache.cleanDownloads({ all: isInvalid })
       }
@@ -146,7 +146,7 @@ export class Builder {
     }
   }
 
-  /** @param known the lock of an environment that was removed since. */
+  /** @param known the recorded lock, if its environment was removed. */
   async #install(
     plan: InstallPlan,
     request: EnvironmentRequest,
@@ -161,7 +161,7 @@ export class Builder {
     try {
       onProgress({ phase: 'resolve', packages: 0, bytes: 0, totalBytes: 0 })
       const locking = known === undefined ? lockRequirements(plan, work) : readLock(known)
-      // Its sandbox is made while versions are chosen.
+      // Its sandbox starts while versions are chosen.
       await using installation = startInstallation(plan, work, join(building, directory))
       const lock = await locking
       // Before anything is downloaded.
@@ -169,16 +169,16 @@ export class Builder {
       const key = contentKey(lock, plan.target)
       let made = await this.#lease(key)
       if (made === undefined) {
-        const use = this.#cache.lockUse(key) // during the installation: a lock takes a process
+        const use = this.#cache.lockUse(key) // runs during the installation, because a lock starts a process
         try {
           const content = await this.#installInto(plan, installation, lock, join(building, directory), onProgress)
           const packages = Object.fromEntries(lock.packages.map(({ name, version }) => [name, version]))
           const created = new Date().toISOString()
           const record = { key, directory, target: plan.target, declaration, packages, created, ...content }
-          // Another request may have come to the same packages meanwhile: the first one is kept.
+          // Another request may have resolved to the same packages meanwhile: the first environment is kept.
           await this.#cache.publish(key, building, record, lock.text)
         } catch (error) {
-          await use.then((taken) => taken.release()).catch(() => {})
+          await use.then((useLock) => useLock.release()).catch(() => {})
           throw error
         }
         made = await this.#lease(key, await use)
@@ -216,13 +216,13 @@ export class Builder {
     if (bavail * bsize >= wanted) return
     throw new SandglassError(
       'no_space',
-      `the package cache ${this.#cache.root} has ${bavail * bsize} bytes free, and the packages need about ${wanted}: free ` +
-        'some, or name another directory with environments.cacheDir',
+      `the package cache ${this.#cache.root} has ${bavail * bsize} bytes free, and the packages need about ${wanted}: free some ` +
+        'space, or name another directory with environments.cacheDir',
     )
   }
   /**
-   * The requirements that no installation alone can meet, each with its error. Nothing is installed.
-   * @throws SandglassError when the machinery fails, `aborted`.
+   * The requirements that cannot be met even on their own, each with its error. Nothing is installed.
+   * @throws SandglassError when uv or the index fails, `aborted`.
    */
   async findFailing(request: EnvironmentRequest): Promise<ReadonlyMap<string, SandglassError>> {
     const failing = new Map<string, SandglassError>()
@@ -241,37 +241,37 @@ export class Builder {
     return failing
   }
 
-  /** Called before an index is asked, so that a name of a script does not reach it. @throws SandglassError as {@link assertAllowed} does. */
+  /** Called before a request to the index, so that refused names never reach it. @throws SandglassError as {@link assertAllowed} does. */
   async #assertNamesAllowed(request: EnvironmentRequest): Promise<void> {
     if (request.fromScript !== true) return
     const { host = [], requirements } = request
     const named = new Set(host.map(({ text }) => text))
-    const wished = requirements.filter(({ text }) => !named.has(text))
+    const fromScript = requirements.filter(({ text }) => !named.has(text))
     const { allow } = this.#options
-    const names = wished.map(({ name }) => name)
+    const names = fromScript.map(({ name }) => name)
     const refused = refusedNames(names, allow)
     if (refused.length === 0) return
     const trusted = await this.#versionsOfHost(request)
-    refuse(
+    assertNoneRefused(
       refused.filter(({ name }) => trusted !== 'all' && !trusted.has(name)),
       allow,
     )
   }
 
-  /** @throws SandglassError `dependency_not_allowed`; as {@link build} does if the set of the host must be resolved. */
+  /** @throws SandglassError `dependency_not_allowed`; as {@link build} does if the host's requirements must be resolved. */
   async assertAllowed(packages: readonly LockedPackage[], request: EnvironmentRequest): Promise<void> {
     if (request.fromScript !== true) return
     const { allow } = this.#options
     const refused = refusedOf(packages, allow)
     if (refused.length === 0) return
     const trusted = await this.#versionsOfHost(request)
-    refuse(
+    assertNoneRefused(
       refused.filter(({ name, version }) => trusted !== 'all' && trusted.get(name) !== version),
       allow,
     )
   }
 
-  /** The lock of the host's requirements alone, without those of the script, under the same limit of age. */
+  /** The versions of the host's requirements alone, without those of the script, under the same age limit. */
   async #versionsOfHost(request: EnvironmentRequest): Promise<ReadonlyMap<string, string> | 'all'> {
     const { host = [], requirements, target, signal } = request
     if (host.length === 0) return new Map()
@@ -280,8 +280,8 @@ export class Builder {
     const { excludeNewer } = declarationOf(this.#options, request)
     const declaration = { ...declarationOf(this.#options, { requirements: host, target }), excludeNewer }
     const requestKey = requestKeyOf(declaration, this.#options)
-    const before = this.#hostVersions.get(requestKey)
-    if (before !== undefined) return before
+    const cached = this.#hostVersions.get(requestKey)
+    if (cached !== undefined) return cached
     const resolved = await this.#cache.findRequest(requestKey)
     const lock = resolved === undefined ? await this.#resolve(declaration, signal) : await readLock(resolved.lock)
     if (resolved === undefined) {
@@ -312,13 +312,13 @@ export class Builder {
   }
 }
 
-/** Equal wheels for an equal Python are one environment, whatever was asked for. */
+/** Equal wheels for an equal Python are one environment, whatever the request was. */
 function contentKey(lock: Lock, target: PythonTarget): string {
   const python = target.python.split('.').slice(0, 2).join('.')
   return digestOf([LAYOUT, python, target.abi, platformOf(target), lock.packages.map(({ hashes }) => hashes)], 20)
 }
 
-/** The error of a call that its caller gave up. */
+/** The error of a call that its caller aborted. */
 export function abortedBy(signal: AbortSignal): SandglassError {
   return new SandglassError('aborted', `aborted while packages were installed: ${messageOf(signal.reason)}`, {
     cause: signal.reason,

@@ -22,7 +22,7 @@ export interface MadeFile {
 
 /** Directories whose modules scripts rarely import. */
 const SKIPPED = /(?:^|\/)(?:tests?|testing|_tests|__pycache__|idlelib|examples|\.sandglass)\//
-/** The directory of files that each run finds in its home. */
+/** The directory whose files are copied into the home directory of each run. */
 export const HOME = '.sandglass/home'
 /** Sources that get byte code; those of deeper packages, which scripts rarely import, are left out first. */
 const MAX_SOURCES = 20_000
@@ -52,8 +52,8 @@ export async function sourcesWithoutByteCode(packages: string, target: PythonTar
 }
 
 /**
- * Puts byte code into `__pycache__` next to its source. Only paths that were asked for are written.
- * @param bytes what {@link COMPILE_SCRIPT} wrote.
+ * Puts byte code into `__pycache__` next to its source. Only byte code of these sources is written.
+ * @param bytes a file that {@link COMPILE_SCRIPT} wrote.
  */
 export async function addByteCode(
   packages: string,
@@ -67,18 +67,18 @@ export async function addByteCode(
     const length = view.readUInt32LE(at + 4)
     at += 8
     if (source === undefined || at + length > view.length) return
-    await put(packages, byteCodePath(source.path, target), view.subarray(at, at + length))
+    await writeAddedFile(packages, byteCodePath(source.path, target), view.subarray(at, at + length))
     at += length
   }
 }
 
 /**
- * Keeps files that every run of the environment is to find in its home: all of them or, if this process ends before, none. To be
- * called once; files that are there already stay.
+ * Stores files for the home directory of every run: all of them or, if this process ends before, none. To be
+ * called once; files that exist already stay.
  */
 export async function addHomeFiles(packages: string, files: readonly MadeFile[]): Promise<void> {
   if (files.length === 0) return
-  // Beside the packages: `verify` does not see what a process leaves there that is killed.
+  // Beside the packages, so that `verify` does not report files that a killed process leaves.
   const staged = join(dirname(packages), `home-${randomUUID()}`)
   let bytes = 0
   try {
@@ -105,7 +105,7 @@ export function hasHomeFiles(packages: string): boolean {
 }
 
 /**
- * Compiles sources inside of a sandbox, and executes nothing of them. Its inputs are `paths` and `root`; it writes records
+ * Compiles sources inside of a sandbox without executing them. Its inputs are `paths` and `root`; it writes records
  * (number of the path, length, byte code) into files of at most 3 MiB. The byte code is not compared with its source at each
  * import: both are read-only.
  */
@@ -132,26 +132,26 @@ for index, path in enumerate(paths):
 file.close()
 `
 
-/** A script whose files in its home are kept. */
+/** A script whose files in the home directory are kept. */
 interface HomeScript {
   readonly module: string
-  /** Patterns of paths below the home. Each file is copied at the beginning of each run. */
+  /** Globs of paths below the home directory. Each file is copied at the beginning of each run. */
   readonly collect: readonly string[]
   readonly script: string
 }
 
-/** Files that packages would make in the home of each run anew, and how to make them once. */
+/** Scripts that make files once that packages would otherwise make in the home directory of each run. */
 export const HOME_SCRIPTS: readonly HomeScript[] = [
   {
     module: 'matplotlib',
-    // The list of fonts; not what fontconfig leaves for it, which nothing reads again.
+    // The font list, without fontconfig's own cache, which nothing reads again.
     collect: ['.cache/matplotlib/**', '.matplotlib/**'],
     script:
       'import os\nos.environ["HOME"] = "/workspace/home"\nos.mkdir("/workspace/home")\nimport matplotlib.font_manager\n',
   },
 ]
 
-/** True once everything was made that can be. */
+/** True if everything was made that can be made. */
 export function isFinished(packages: string): boolean {
   return existsSync(finishedMark(packages))
 }
@@ -168,7 +168,7 @@ export async function addedFiles(packages: string): Promise<ReadonlyMap<string, 
     const [, digest, quoted] = /^([\w-]{43}) (".*")$/.exec(line) ?? []
     if (digest === undefined || quoted === undefined) continue
     const path = JSON.parse(quoted) as string
-    // Two processes may have made the same.
+    // Two processes may have made the same file.
     added.set(path, (added.get(path) ?? new Set()).add(digest))
   }
   return added
@@ -188,10 +188,10 @@ function byteCodePath(path: string, { abi }: PythonTarget): string {
 }
 
 /**
- * Writes a file, and makes the directories that belong to such files. Nothing is written into an environment that was
+ * Writes a file and its directories from `__pycache__` or `.sandglass` on. Nothing is written into an environment that was
  * removed meanwhile, or where a file of a package is in the way.
  */
-async function put(packages: string, path: string, content: Uint8Array): Promise<void> {
+async function writeAddedFile(packages: string, path: string, content: Uint8Array): Promise<void> {
   const parts = path.split('/')
   const own = parts.findIndex((part) => part === '__pycache__' || part === '.sandglass')
   const temporary = join(packages, `${path}.${randomUUID()}`)
@@ -208,7 +208,7 @@ async function put(packages: string, path: string, content: Uint8Array): Promise
   }
 }
 
-/** Lists a file before it is there, on a line of its own even after one that was cut off. */
+/** Lists a file before it is written, on a line of its own even after an incomplete line. */
 async function noteAdded(packages: string, path: string, content: Uint8Array): Promise<void> {
   const digest = createHash('sha256').update(content).digest('base64url')
   await appendFile(listOfAdded(packages), `\n${digest} ${JSON.stringify(path)}\n`)

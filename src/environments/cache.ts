@@ -23,7 +23,7 @@ export interface EnvironmentRecord {
   /** Top-level modules that scripts can import, in order. */
   readonly modules: readonly string[]
   readonly bytes: number
-  /** A digest of the lists of files that the wheels brought; `verify` begins with it. */
+  /** A digest of the wheels' `RECORD` files; `verify` checks it first. */
   readonly manifest: string
   /** The directory of the packages. Each build gets a new one, so that no sandbox of an earlier build serves again. */
   readonly directory: string
@@ -31,7 +31,7 @@ export interface EnvironmentRecord {
   readonly created: string
 }
 
-/** An environment in the cache that is not removed before its release. */
+/** An environment in the cache that cannot be removed before its release. */
 export interface EnvironmentLease {
   readonly record: EnvironmentRecord
   /** The directory to mount. */
@@ -51,13 +51,13 @@ export const READ_ONLY: readonly string[] = ['bin', 'environments', 'locks', 're
 const KEY = /^[0-9a-f]{20}$/
 const DIRECTORY = /^packages-[0-9a-f]{8}$/
 const DAY_MS = 86_400_000
-/** A file that is older than this was not moved to its place: its writer died. */
+/** An older temporary file was abandoned: its writer died before it renamed the file. */
 const ABANDONED_MS = 60_000
-/** The shortest time between two notes of the use of an environment. */
-const NOTE_USE_MS = 60_000
+/** The shortest time between two updates of the time of last use. */
+const MIN_TOUCH_MS = 60_000
 
 /**
- * The directory in which environments lie, by the digest of their content. Many processes may use it at once: a build holds
+ * The directory of environments, by the digest of their content. Many processes may use it at once: a build holds
  * an exclusive lock, a user a shared one, and both end with their process.
  */
 export class EnvironmentCache {
@@ -82,7 +82,8 @@ export class EnvironmentCache {
       const { uid, mode } = statSync(this.root)
       const own = process.getuid?.()
       if (own !== undefined && uid !== own) throw new Error(`it belongs to uid ${uid}, not to uid ${own}`)
-      if ((mode & 0o022) !== 0) throw new Error('it can be written by others (chmod go-w it if all in it is yours)')
+      if ((mode & 0o022) !== 0)
+        throw new Error('other users can write to it (if all its files are yours, run chmod go-w)')
     } catch (error) {
       throw this.unusable(error)
     }
@@ -119,50 +120,50 @@ export class EnvironmentCache {
   // ── environments ───────────────────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * Takes an environment into use; undefined if it is not there.
-   * @param taken the lock of {@link lockUse}, if the caller has it: it is released if the environment is not there.
+   * Leases an environment; undefined if the cache does not have it.
+   * @param useLock the lock of {@link lockUse}, if the caller has it: it is released if the environment does not exist.
    */
-  async lease(key: string, taken?: FileLock): Promise<EnvironmentLease | undefined> {
+  async lease(key: string, useLock?: FileLock): Promise<EnvironmentLease | undefined> {
     if (!KEY.test(key) || !existsSync(this.#recordOf(key))) {
-      taken?.release()
+      useLock?.release()
       return undefined
     }
-    const lock = taken ?? (await this.lockUse(key))
+    const lock = useLock ?? (await this.lockUse(key))
     const record = await this.#readRecord(key)
     if (record === undefined) {
       lock.release()
       return undefined
     }
-    await this.#noteUse(key)
+    await this.#touch(key)
     const path = join(this.root, 'environments', key, record.directory)
     return { record, path, release: () => lock.release() }
   }
 
   /** Keeps an environment, which may be made later, from being removed. */
   async lockUse(key: string): Promise<FileLock> {
-    // Others take it exclusively only to see whether it is used, or to remove it: then its record is gone.
-    return this.#await(this.#lockOf(key, 'use'), 'shared')
+    // Others lock it exclusively only to probe for users, or to remove it: then its record is gone.
+    return this.#waitForLock(this.#lockOf(key, 'use'), 'shared')
   }
 
   /** Locks the resolution and installation of a request. Waits while another process has the lock. */
   async lockBuild(requestKey: string, signal: AbortSignal): Promise<FileLock> {
-    return this.#await(this.#lockOf(requestKey, 'build'), 'exclusive', signal)
+    return this.#waitForLock(this.#lockOf(requestKey, 'build'), 'exclusive', signal)
   }
 
   /** Keeps others from cleaning the directory of uv, until the lock is released. */
   async useDownloads(signal: AbortSignal): Promise<FileLock> {
-    return this.#await(this.#lockOf('uv', 'use'), 'shared', signal)
+    return this.#waitForLock(this.#lockOf('uv', 'use'), 'shared', signal)
   }
 
   /**
-   * Removes the files of interrupted installations, unless another one is at work; with `all`, every download. Environments
+   * Removes the files of interrupted installations, unless another one is running; with `all`, every download. Environments
    * keep their files.
    */
   async cleanDownloads({ all }: { readonly all: boolean }): Promise<void> {
     const isAbandoned = (name: string): boolean => name.startsWith('.tmp')
     const directory = join(this.root, 'uv')
     const [downloads, works] = await Promise.all([namesIn(directory), namesIn(join(this.root, 'work'))])
-    // A lock takes a process.
+    // Return early, because a lock starts a process.
     if (!all && works.length === 0 && !downloads.some(isAbandoned)) return
     const lock = await tryLock(this.#lockOf('uv', 'use'))
     if (lock === undefined) return
@@ -196,8 +197,8 @@ export class EnvironmentCache {
       await rename(work, target)
     } catch (error) {
       if (errnoOf(error) !== 'ENOTEMPTY' && errnoOf(error) !== 'EEXIST') throw error
-      // One after the other, so that none replaces what another has just put there.
-      const only = await this.#await(this.#lockOf(key, 'build'), 'exclusive')
+      // One process at a time, so that none replaces a directory that another has just published.
+      const only = await this.#waitForLock(this.#lockOf(key, 'build'), 'exclusive')
       try {
         const present = await this.lease(key)
         if (present !== undefined) return present.release()
@@ -210,22 +211,22 @@ export class EnvironmentCache {
     }
   }
 
-  /** Every environment, the one used last at the end. */
+  /** Every environment, the least recently used first. */
   async list(): Promise<readonly ListedEnvironment[]> {
-    return this.#asOnlyProbe(() => this.#list())
+    return this.#runProbe(() => this.#list())
   }
 
   /** The record of an environment; undefined for one that is missing, damaged or of an older version. */
   async #readRecord(key: string): Promise<EnvironmentRecord | undefined> {
     const record = await readJson<EnvironmentRecord | null>(this.#recordOf(key))
-    const isWhole =
+    const isValid =
       record?.key === key &&
       isTarget(record.target) &&
       isDeclaration(record.declaration) &&
       Array.isArray(record.modules) &&
       typeof record.packages === 'object' &&
       DIRECTORY.test(record.directory)
-    return isWhole ? record : undefined
+    return isValid ? record : undefined
   }
 
   async #list(): Promise<readonly ListedEnvironment[]> {
@@ -239,11 +240,11 @@ export class EnvironmentCache {
     return listed.toSorted((a, b) => a.lastUsed.getTime() - b.lastUsed.getTime())
   }
 
-  /** Removes an environment; false if it is in use or not there. */
+  /** Removes an environment; false if it is in use or does not exist. */
   async remove(key: string): Promise<boolean> {
     if (!KEY.test(key)) return false
     const aside = join(this.root, 'work', randomUUID())
-    const isRemoved = await this.#asOnlyProbe(() => this.#moveUnused(key, aside))
+    const isRemoved = await this.#runProbe(() => this.#moveUnused(key, aside))
     if (isRemoved) await rm(aside, { recursive: true, force: true })
     return isRemoved
   }
@@ -263,8 +264,8 @@ export class EnvironmentCache {
   }
 
   /**
-   * Removes environments that are too old, and the files of builders that died. Above the limit of bytes it removes all
-   * downloads, which can be fetched again, and then the environments used least recently. An environment in use stays. Returns
+   * Removes environments that are too old, and the files of builders that died. Above `maxBytes` it removes all
+   * downloads, which can be fetched again, and then the least recently used environments. An environment in use stays. Returns
    * the keys of removed environments.
    */
   async evict(limits: { readonly maxBytes: number; readonly maxAgeDays: number }): Promise<readonly string[]> {
@@ -296,7 +297,7 @@ export class EnvironmentCache {
     if (code === 'ENOSPC' || code === 'EDQUOT') {
       return new SandglassError(
         'no_space',
-        `no space is left for the package cache ${this.root}: free some, then try again`,
+        `no space is left for the package cache ${this.root}: free some space, then try again`,
         {
           cause: error,
         },
@@ -310,7 +311,7 @@ export class EnvironmentCache {
     )
   }
 
-  /** Removes the work of builders that died; the caller holds the lock, so nobody builds. A new file may still be moved. */
+  /** Removes the work of builders that died. The caller holds the lock, so nobody builds, but a new file may still be renamed. */
   async #removeAbandoned(): Promise<void> {
     const directory = join(this.root, 'work')
     for (const name of await namesIn(directory)) {
@@ -321,7 +322,7 @@ export class EnvironmentCache {
     }
   }
 
-  async #await(path: string, kind: 'shared' | 'exclusive', signal?: AbortSignal): Promise<FileLock> {
+  async #waitForLock(path: string, kind: 'shared' | 'exclusive', signal?: AbortSignal): Promise<FileLock> {
     try {
       return await awaitLock(path, kind, signal)
     } catch (error) {
@@ -329,9 +330,9 @@ export class EnvironmentCache {
     }
   }
 
-  /** A probe for users takes their lock for a moment. Probes run one at a time, so that none mistakes another for a user. */
-  async #asOnlyProbe<T>(work: () => Promise<T>): Promise<T> {
-    const only = await this.#await(this.#lockOf('probe', 'use'), 'exclusive')
+  /** Runs a probe for users, which holds their lock briefly. Probes run one at a time, so that none mistakes another for a user. */
+  async #runProbe<T>(work: () => Promise<T>): Promise<T> {
+    const only = await this.#waitForLock(this.#lockOf('probe', 'use'), 'exclusive')
     try {
       return await work()
     } finally {
@@ -345,12 +346,12 @@ export class EnvironmentCache {
     return lock === undefined
   }
 
-  async #noteUse(key: string): Promise<void> {
+  async #touch(key: string): Promise<void> {
     const path = this.#recordOf(key)
     const used = await stat(path).catch(() => undefined)
-    if (used === undefined || Date.now() - used.mtimeMs < NOTE_USE_MS) return
+    if (used === undefined || Date.now() - used.mtimeMs < MIN_TOUCH_MS) return
     const now = new Date()
-    await utimes(path, now, now).catch(() => undefined) // only its age depends on it
+    await utimes(path, now, now).catch(() => undefined) // only eviction depends on it
   }
 
   async #explainErrors(work: Promise<void>): Promise<void> {

@@ -28,7 +28,7 @@ const MAX_ENTRIES = 200_000
 const MAX_RECORD_BYTES = 16 * 1024 * 1024
 /** Modules at the top of an environment. */
 const MAX_MODULES = 10_000
-/** A directory of at most this size has few entries on every file system: some count 20 bytes for each entry, one counts 1. */
+/** A directory of at most this size has few entries: most file systems count about 20 bytes per entry, one counts 1. */
 const SMALL_DIRECTORY_BYTES = 16 * 1024
 
 /** Entries that are not modules: programs and locks of the installer, and the directory that Sandglass adds later. */
@@ -36,15 +36,15 @@ const NOT_IMPORTED: readonly string[] = ['bin', '.lock', '.sandglass']
 /** Files that are handled before the event loop gets a turn: about 2 ms of work. */
 export const SLICE = 512
 
-/** Removes from a new environment what no script imports (programs, locks, links), and lets every user read the rest. */
+/** Removes files that no script imports (programs, locks, links) from a new environment, and makes the rest readable for all users. */
 export async function tidyContent(packages: string): Promise<Content> {
   let bytes = 0
   chmodSync(packages, 0o755)
   for (const path of NOT_IMPORTED.map((name) => join(packages, name))) {
     if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) await rm(path, { recursive: true, force: true })
   }
-  const read = Promise.all([modulesIn(packages), manifestOf(packages)]) // at the same time as the loop below
-  read.catch(() => {}) // it is thrown where `read` is awaited
+  const reading = Promise.all([modulesIn(packages), manifestOf(packages)]) // concurrently with the loop below
+  reading.catch(() => {}) // rethrown where `reading` is awaited
   for (const [at, entry] of (await filesBelow(packages)).entries()) {
     const path = `${entry.parentPath}/${entry.name}`
     if (entry.isFile()) {
@@ -54,14 +54,14 @@ export async function tidyContent(packages: string): Promise<Content> {
     } else await rm(path)
     if (at % SLICE === 0) await setImmediate()
   }
-  const [modules, manifest] = await read
+  const [modules, manifest] = await reading
   return { modules, bytes, manifest }
 }
 
 /**
  * Compares every file with the `RECORD` of its wheel.
- * @param manifest the manifest from the time when the environment was made.
- * @param added the allowed SHA-256 (base64url) of files that were added later, by path: byte code and files for homes.
+ * @param manifest the manifest that was recorded when the environment was made.
+ * @param added the allowed SHA-256 (base64url) of files that were added later, by path: byte code and home files.
  */
 export async function findDifferences(
   packages: string,
@@ -132,7 +132,7 @@ async function manifestOf(packages: string): Promise<string> {
   return hash.digest('hex')
 }
 
-/** The paths of the `RECORD` files, sorted, without those that are larger than any real one. */
+/** The paths of the `RECORD` files, sorted, without implausibly large ones. */
 async function recordsIn(packages: string): Promise<string[]> {
   const found: string[] = []
   for (const name of (await readdir(packages)).filter((one) => one.endsWith('.dist-info')).toSorted()) {
@@ -160,7 +160,11 @@ export async function filesBelow(root: string, max: number = MAX_ENTRIES): Promi
   for (const path of directories) {
     for (const entry of entriesOf(path)) {
       entries += 1
-      if (entries > max) throw new SandglassError('dependency_invalid', `the packages have more than ${max} files`)
+      if (entries > max)
+        throw new SandglassError(
+          'dependency_invalid',
+          `the packages have more than ${max} files: install fewer packages`,
+        )
       if (entry.isDirectory()) directories.push(`${path}/${entry.name}`) // `join` would take half of the time
       else files.push(entry)
       if (entries % SLICE === 0) await setImmediate()
@@ -170,8 +174,8 @@ export async function filesBelow(root: string, max: number = MAX_ENTRIES): Promi
 }
 
 /**
- * The entries of a directory. They are read at once if its size shows that they are few, which takes half of the time, else one
- * by one. A file system that reports no size may have any number.
+ * The entries of a directory. They are read at once if the directory is small, which takes half of the time, otherwise one
+ * by one. Without a reported size, there may be any number.
  */
 function* entriesOf(path: string): Generator<Dirent, void, void> {
   const { size } = lstatSync(path)

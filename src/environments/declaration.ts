@@ -4,7 +4,7 @@ import type { ResolvedEnvironmentOptions } from './options.ts'
 import type { Requirement } from './requirement.ts'
 import { isTarget, type PythonTarget } from './target.ts'
 
-/** A request with every setting that decides its answer, so that an update can repeat it. It holds no secrets. */
+/** A request with every setting that determines its resolution, so that an update can repeat it. It holds no secrets. */
 export interface Declaration {
   readonly target: PythonTarget
   readonly requirements: readonly string[]
@@ -15,32 +15,32 @@ export interface Declaration {
   readonly index?: string | undefined
   readonly wheels?: string | undefined
   readonly pyodidePackages?: string | undefined
-  /** Undefined for a function: it ends with its process, and `known` stands in for it. */
+  /** Undefined for a function, which ends with its process; an update uses `known` instead. */
   readonly allow?: 'known' | 'any' | readonly string[] | undefined
 }
 
-/** False for what an older version or a damaged disk left in place of a declaration. */
+/** False for a declaration of an older version or a damaged one. */
 export function isDeclaration(value: unknown): value is Declaration {
   const { target, requirements, host } = (value ?? {}) as Partial<Record<keyof Declaration, unknown>>
   return isTarget(target) && Array.isArray(requirements) && Array.isArray(host)
 }
 
-/** The part of a request that decides the answer. */
-interface Wish {
+/** The part of a request that determines the resolution. */
+interface DeclaredRequest {
   readonly target: PythonTarget
   readonly requirements: readonly Requirement[]
   readonly fromScript?: boolean | undefined
   readonly host?: readonly Requirement[] | undefined
 }
 
-/** To be incremented when the content of environments changes for a reason that their requirements do not show. */
+/** Increment it when the layout of environments changes. */
 export const LAYOUT = 1
 const SCRIPT_EXCLUDE_NEWER = '7 days'
 
-/** Puts a request and the options together. */
-export function declarationOf(options: ResolvedEnvironmentOptions, wish: Wish): Declaration {
+/** Makes a declaration from a request and the options. */
+export function declarationOf(options: ResolvedEnvironmentOptions, request: DeclaredRequest): Declaration {
   const { index, wheels, pyodidePackages, allow } = options
-  const { target, requirements, fromScript = false, host = [] } = wish
+  const { target, requirements, fromScript = false, host = [] } = request
   return {
     target,
     requirements: requirements.map(({ text }) => text),
@@ -54,19 +54,19 @@ export function declarationOf(options: ResolvedEnvironmentOptions, wish: Wish): 
   }
 }
 
-/** The options with which a declaration is asked for again. Credentials of an index come from `present`. */
+/** The options with which a declaration is resolved again. Credentials of an index come from `current`. */
 export function optionsOf(
   { index, wheels, excludeNewer, pyodidePackages, allow = 'known' }: Declaration,
-  present: ResolvedEnvironmentOptions,
+  current: ResolvedEnvironmentOptions,
 ): ResolvedEnvironmentOptions {
-  const { cacheDir, uv, fromScript, offline, maxBytes, maxAgeDays, timeoutMs, onProgress } = present
-  const same = present.index !== undefined && withoutCredentials(present.index) === index
-  const own = { uv, onProgress, wheels, excludeNewer, pyodidePackages, index: same ? present.index : index }
+  const { cacheDir, uv, fromScript, offline, maxBytes, maxAgeDays, timeoutMs, onProgress } = current
+  const same = current.index !== undefined && withoutCredentials(current.index) === index
+  const own = { uv, onProgress, wheels, excludeNewer, pyodidePackages, index: same ? current.index : index }
   const given = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined))
   return { ...given, cacheDir, fromScript, offline, maxBytes, maxAgeDays, timeoutMs, allow }
 }
 
-/** The key of a declaration and of uv's settings in this process. Requests with equal keys have the same answer. */
+/** The key of a declaration and of uv's settings in this process. Requests with equal keys have the same resolution. */
 export function requestKeyOf(declaration: Declaration, options: ResolvedEnvironmentOptions): string {
   const { target, requirements, excludeNewer = null, pyodidePackages = null } = declaration
   const { digest } = indexSettings(options)

@@ -10,7 +10,7 @@ import { type EnvironmentOptions, resolveEnvironmentOptions, type ResolvedEnviro
 import { parseRequirements } from './requirement.ts'
 import type { PythonTarget } from './target.ts'
 
-/** An environment that is ready, and what it took. */
+/** An environment that is ready, and how it was prepared. */
 export interface PreparedEnvironment {
   readonly environment: Environment
   /** True if it was in the cache. */
@@ -28,29 +28,29 @@ export interface EnvironmentSummary {
   readonly inUse: boolean
 }
 
-/** The environments asked for last are kept even if nothing uses them: a run may be on its way to its sandbox. */
-const KEPT = 32
-/** Requests whose answers are held in memory. */
-const MAX_FOUND = 1000
+/** The number of most recently requested environments that are kept even if unused: their sandbox may not have started yet. */
+const MAX_UNUSED = 32
+/** Maximum number of requests whose environments are held in memory. */
+const MAX_REQUESTS = 1000
 
 /**
- * Makes environments, each once. Everything that one instance handed out stays until `close`, or until `releaseUnused`
- * gives it back.
+ * Makes environments, each once. Environments that an instance handed out stay until `close`, or until `releaseUnused`
+ * releases them.
  */
 export class Environments {
   readonly options: ResolvedEnvironmentOptions
   readonly #cache: EnvironmentCache
   readonly #builder: Builder
-  /** Environments in use by this instance, by their keys, the one asked for last at the end. */
+  /** Environments in use by this instance, by their keys, the least recently requested first. */
   readonly #leases = new Map<string, EnvironmentLease>()
-  /** The environment of each request. */
-  readonly #found = new Map<string, Promise<Environment>>()
+  /** The environment of each request, by the key of the request. */
+  readonly #environments = new Map<string, Promise<Environment>>()
 
   /** @throws as {@link resolveEnvironmentOptions} does. */
   constructor(options: EnvironmentOptions = {}) {
     this.options = resolveEnvironmentOptions(options)
     this.#cache = new EnvironmentCache(this.options.cacheDir)
-    this.#builder = new Builder(this.options, this.#cache, (key, taken) => this.#lease(key, taken))
+    this.#builder = new Builder(this.options, this.#cache, (key, useLock) => this.#lease(key, useLock))
   }
 
   /**
@@ -62,17 +62,17 @@ export class Environments {
     const began = performance.now()
     const requestKey = requestKeyOf(declarationOf(this.options, request), this.options)
     let cached = true
-    const known = await untilAborted(
+    const known = await waitOrAbort(
       request.signal,
-      this.#found.get(requestKey)?.catch(() => undefined),
+      this.#environments.get(requestKey)?.catch(() => undefined),
     )
-    let environment = known !== undefined && this.#holds(known) ? known : undefined
+    let environment = known !== undefined && this.#refreshLease(known) ? known : undefined
     if (environment === undefined) {
       const search = this.#find(request, requestKey, () => (cached = false))
-      this.#found.set(requestKey, search)
-      const [oldest = ''] = this.#found.keys()
-      if (this.#found.size > MAX_FOUND) this.#found.delete(oldest)
-      search.catch(() => this.#found.delete(requestKey))
+      this.#environments.set(requestKey, search)
+      const [oldest = ''] = this.#environments.keys()
+      if (this.#environments.size > MAX_REQUESTS) this.#environments.delete(oldest)
+      search.catch(() => this.#environments.delete(requestKey))
       environment = await search
     }
     await this.#builder.assertAllowed(packagesOf(environment), request)
@@ -80,7 +80,7 @@ export class Environments {
     return { environment, cached, ms: performance.now() - began }
   }
 
-  /** The Python of an engine's sandboxes as it was the last time; undefined if it was never seen. */
+  /** The last known Python of an engine's sandboxes; undefined if it was never seen. */
   async recallTarget(engineId: string): Promise<PythonTarget | undefined> {
     return this.#cache.findTarget(engineId)
   }
@@ -91,7 +91,7 @@ export class Environments {
     await this.#cache.saveTarget(engineId, target)
   }
 
-  /** Every environment of the cache, the one used last at the end. */
+  /** Every environment of the cache, the least recently used first. */
   async list(): Promise<readonly EnvironmentSummary[]> {
     this.#open()
     return (await this.#cache.list()).map(({ record, lastUsed, inUse }) => ({
@@ -105,8 +105,8 @@ export class Environments {
   }
 
   /**
-   * Removes an environment from the cache, and all downloads: its files would stay among them. False if it is in use or not
-   * there.
+   * Removes an environment from the cache. Also clears the download cache; otherwise the files would stay there and keep their
+   * disk space. False if the environment is in use or does not exist.
    */
   async remove(key: string): Promise<boolean> {
     this.#open()
@@ -127,7 +127,7 @@ export class Environments {
     return this.#cache.evict({ maxBytes: -1, maxAgeDays: this.options.maxAgeDays })
   }
 
-  /** Files of an environment that differ from what its wheels brought; undefined if there is no such environment. */
+  /** Files of an environment that differ from those of its wheels; undefined if there is no such environment. */
   async verify(key: string): Promise<readonly Difference[] | undefined> {
     this.#open()
     const lease = await this.#cache.lease(key)
@@ -141,9 +141,9 @@ export class Environments {
   }
 
   /**
-   * Resolves again the requests that led to an environment, with their settings. A request that fails keeps its answer.
-   * @returns each environment that this leads to; undefined if the cache does not have the given one.
-   * @throws SandglassError as {@link prepare} does, the first one after all were tried.
+   * Resolves again the requests that led to an environment, with their settings. A request that fails keeps its resolution.
+   * @returns the resulting environments; undefined if the cache does not have the given one.
+   * @throws SandglassError as {@link prepare} does: the first error, after all requests were tried.
    */
   async update(
     key: string,
@@ -176,8 +176,8 @@ export class Environments {
     const { target, fromScript } = declaration
     const requirements = parseRequirements(declaration.requirements)
     const request = { ...given, target, requirements, fromScript, host: parseRequirements(declaration.host) }
-    const builder = new Builder(optionsOf(declaration, this.options), this.#cache, (key, taken) =>
-      this.#lease(key, taken),
+    const builder = new Builder(optionsOf(declaration, this.options), this.#cache, (key, useLock) =>
+      this.#lease(key, useLock),
     )
     const environment = await builder.build(request, { isUpdate: true })
     reportDone(builder, environment, request)
@@ -186,31 +186,31 @@ export class Environments {
 
   /**
    * The requirements that cannot be met even on their own, each with its error. Nothing is installed.
-   * @throws SandglassError when the machinery fails, `aborted`.
+   * @throws SandglassError when uv or the index fails, `aborted`.
    */
   async findFailing(request: EnvironmentRequest): Promise<ReadonlyMap<string, SandglassError>> {
     this.#open()
     return this.#builder.findFailing(request)
   }
 
-  /** Gives back environments that nothing uses, except those asked for last. They may then be removed. */
+  /** Releases unused environments, except the most recently requested ones. They may then be removed. */
   releaseUnused(isUsed: (path: string) => boolean): void {
-    for (const [key, lease] of [...this.#leases].slice(0, -KEPT)) {
+    for (const [key, lease] of [...this.#leases].slice(0, -MAX_UNUSED)) {
       if (isUsed(lease.path)) continue
       lease.release()
       this.#leases.delete(key)
     }
   }
 
-  /** Gives back what was in use. */
+  /** Releases all environments. */
   close(): void {
     for (const lease of this.#leases.values()) lease.release()
     this.#leases.clear()
-    this.#found.clear()
+    this.#environments.clear()
   }
 
-  /** True for an environment that is in use and there. It counts as the one asked for last from now on. */
-  #holds({ key, path }: Environment): boolean {
+  /** Makes an environment the most recently requested one. Returns false if it has no lease or its directory was removed. */
+  #refreshLease({ key, path }: Environment): boolean {
     const lease = this.#leases.get(key)
     if (lease?.path !== path || !existsSync(path)) return false
     this.#leases.delete(key)
@@ -231,15 +231,15 @@ export class Environments {
     return this.#builder.build(request)
   }
 
-  async #lease(key: string, taken?: FileLock): Promise<Environment | undefined> {
+  async #lease(key: string, useLock?: FileLock): Promise<Environment | undefined> {
     const held = this.#leases.get(key)
-    if (held !== undefined && this.#holds(environmentOf(held))) {
-      taken?.release()
+    if (held !== undefined && this.#refreshLease(environmentOf(held))) {
+      useLock?.release()
       return environmentOf(held)
     }
-    const lease = await this.#cache.lease(key, taken)
+    const lease = await this.#cache.lease(key, useLock)
     if (lease === undefined) return undefined
-    // Two requests at once can come to the same one.
+    // Two concurrent requests can lease the same environment.
     this.#leases.get(key)?.release()
     this.#leases.delete(key)
     this.#leases.set(key, lease)
@@ -247,8 +247,8 @@ export class Environments {
   }
 }
 
-/** Waits for the work of another caller, at most until the signal fires. @throws SandglassError `aborted` */
-async function untilAborted<T>(signal: AbortSignal | undefined, work: Promise<T> | undefined): Promise<T | undefined> {
+/** Waits for the work of another caller, at most until the signal is aborted. @throws SandglassError `aborted` */
+async function waitOrAbort<T>(signal: AbortSignal | undefined, work: Promise<T> | undefined): Promise<T | undefined> {
   if (signal === undefined || work === undefined) return work
   if (signal.aborted) throw abortedBy(signal)
   const stop = Promise.withResolvers<never>()

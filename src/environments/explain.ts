@@ -3,8 +3,8 @@ import { truncate } from '../support/index.ts'
 import { withoutCredentials } from './index-settings.ts'
 import { describeTarget, type PythonTarget } from './target.ts'
 
-/** The request to uv, for messages. */
-export interface Question {
+/** A request to uv, as messages describe it. */
+export interface UvRequest {
   readonly requirements: readonly string[]
   readonly target: PythonTarget
   readonly index: string
@@ -13,15 +13,15 @@ export interface Question {
   readonly offline: boolean
 }
 
-/** The explanation for packages that unpack to more than the limit. */
+/** The message for packages that unpack to more than the limit. */
 export const TOO_LARGE: string =
-  'the packages unpack to more than 20 times their wheels, as an archive bomb does, or to more than the whole cache may have ' +
+  'the packages unpack to more than 20 times the size of their wheels, as an archive bomb does, or to more than the limit of the cache ' +
   '(environments.maxBytes)'
 const MAX_CHARS = 20_000
 const MAX_SHOWN = 1500
 
-/** The error of a failed uv, from its output, with the step that helps. */
-export function explainFailure(stderr: string, question: Question): SandglassError {
+/** Explains a failure of uv from its output, with a remedy. */
+export function explainFailure(stderr: string, request: UvRequest): SandglassError {
   const text = withoutCredentials(stderr.slice(0, MAX_CHARS)).trim()
   const said = truncate(
     text
@@ -35,29 +35,28 @@ export function explainFailure(stderr: string, question: Question): SandglassErr
   if (rule === undefined) {
     return new SandglassError(
       'dependency_conflict',
-      `the packages ${formatRequirements(question)} cannot be installed: ${said}`,
+      `the packages ${formatRequirements(request)} cannot be installed: ${said}`,
     )
   }
   const [pattern, code, explain] = rule
   const found = pattern.exec(text)
-  const hint =
-    question.offline && FROM_PAGES.has(code) ? ' (environments.offline is set: only the cache was asked)' : ''
+  const hint = request.offline && FROM_PAGES.has(code) ? ' (environments.offline is set: only the cache was asked)' : ''
   return new SandglassError(
     code,
-    `${explain(question, found?.[1] ?? formatRequirements(question))}${hint}. uv said: ${said}`,
+    `${explain(request, found?.[1] ?? formatRequirements(request))}${hint}. uv said: ${said}`,
   )
 }
 
-/** The errors that depend on what an index lists; offline, that is only what the cache holds. */
+/** The errors that depend on the versions that an index lists; offline, only those in the cache. */
 const FROM_PAGES: ReadonlySet<SandglassError['code']> = new Set(['dependency_conflict', 'dependency_too_new'])
 
 type Rule = readonly [
   pattern: RegExp,
   code: SandglassError['code'],
-  explain: (question: Question, name: string) => string,
+  explain: (request: UvRequest, name: string) => string,
 ]
 
-/** The first that matches counts. Patterns have no repetition of a repetition. */
+/** The first match counts. No pattern has nested quantifiers, so that matching takes linear time. */
 const RULES: readonly Rule[] = [
   [
     /status code 40[13]|\b40[13] (?:Unauthorized|Forbidden)/i,
@@ -75,24 +74,25 @@ const RULES: readonly Rule[] = [
   [
     /memory allocation of \d+ bytes failed|out of memory/i,
     'index_unreachable',
-    ({ index }) => `the package index ${index} sends more than the memory of the installer holds`,
+    ({ index }) => `the package index ${index} sends more data than fits into the memory limit of the installer`,
   ],
   [
     /Hash mismatch for `([^`]{1,200})`/i,
     'dependency_invalid',
-    ({ index }, name) => `the wheel of ${name} is not the one that the index ${index} promised: its SHA-256 differs`,
+    ({ index }, name) =>
+      `the wheel of ${name} does not have the SHA-256 that the index ${index} announced; do not install it`,
   ],
   [
     /Couldn't parse requirement|has invalid metadata|does not match given name|was included as a URL dependency/i,
     'dependency_invalid',
-    (question) =>
-      `a requirement of ${formatRequirements(question)}, or of a package that they need, does not follow the rules`,
+    (request) =>
+      `a requirement of ${formatRequirements(request)}, or of one of their dependencies, does not follow PEP 508; use another version`,
   ],
   [
     /(?:Because )?([\w.-]{1,200})(?:[=<>!~][^ ]{0,100})? (?:was not found in the cache|needs to be downloaded from a registry)|network was disabled/i,
     'index_unreachable',
     (_, name) =>
-      `environments.offline is set, and the cache does not have ${name}: install it once without that option, or ask for what the cache has`,
+      `environments.offline is set, and the cache does not have ${name}: install it once without that option, or use packages of the cache`,
   ],
   [
     /`([^`]{1,200})` was filtered by `exclude-newer`(?!.*published at)/i,
@@ -122,12 +122,12 @@ const RULES: readonly Rule[] = [
   [
     /there (?:are|is) no versions? of ([\w.-]{1,200})|Because only (?=[\w.-]{1,200}[<=>])/i,
     'dependency_conflict',
-    ({ index }, name) => `the package index ${index} has no version of ${name} that was asked for`,
+    ({ index }, name) => `the package index ${index} has none of the requested versions of ${name}`,
   ],
   [
     /unsatisfiable|conflict/i,
     'dependency_conflict',
-    (question) => `the packages ${formatRequirements(question)} contradict each other`,
+    (request) => `the packages ${formatRequirements(request)} contradict each other`,
   ],
   [
     /Failed to fetch|error sending request|tcp connect|dns error|timed? ?out|Connection|certificate|Request failed|needed to be downloaded|network was disabled|offline/i,
@@ -138,11 +138,11 @@ const RULES: readonly Rule[] = [
   [
     /Failed to (?:parse|install|read|unzip|extract|prepare)|invalid|corrupt|archive/i,
     'dependency_invalid',
-    () => 'a package is damaged or does not follow the rules of wheels',
+    () => 'a package is damaged or is not a valid wheel; use another version',
   ],
 ]
 
-function formatRequirements({ requirements }: Question): string {
+function formatRequirements({ requirements }: UvRequest): string {
   const more = requirements.length > 5 ? ` and ${requirements.length - 5} more` : ''
   return `${requirements.slice(0, 5).join(', ')}${more}`
 }

@@ -5,18 +5,18 @@ import { digestOf } from './lock-file.ts'
 
 /** The source of packages. */
 export interface IndexSettings {
-  /** The base address of the index that is asked first; it may hold credentials. */
+  /** The base address of the index that is searched first; it may hold credentials. */
   readonly base: string
   /** Arguments and variables of uv that follow from the options. An address may hold a password, so it is a variable. */
   readonly args: readonly string[]
   readonly variables: Readonly<Record<string, string>>
-  /** Identifies the settings, without their credentials: other settings need a lock of their own. */
+  /** Identifies the settings, without their credentials. Locks of other settings are not reused. */
   readonly digest: string
 }
 
 const PYPI = 'https://pypi.org/simple'
-/** Variables that decide which packages uv finds. */
-const DECIDING: readonly string[] = [
+/** Variables that determine which packages uv finds. */
+const SELECTION_VARIABLES: readonly string[] = [
   'UV_DEFAULT_INDEX',
   'UV_INDEX_URL',
   'UV_INDEX',
@@ -27,8 +27,8 @@ const DECIDING: readonly string[] = [
   'UV_PRERELEASE',
   'UV_CONFIG_FILE',
 ]
-/** Variables that decide how uv reaches an index. */
-const REACHING =
+/** Variables that determine how uv reaches an index. */
+const CONNECTION_VARIABLES =
   /^(?:PATH|HOME|USER|LOGNAME|LANG|NETRC|XDG_CONFIG_HOME|XDG_RUNTIME_DIR|DBUS_SESSION_BUS_ADDRESS|SSL_CERT_(?:FILE|DIR)|(?:https?|all|no)_proxy|UV_INDEX_[A-Z0-9_]+_(?:USERNAME|PASSWORD)|UV_(?:KEYRING_PROVIDER|NATIVE_TLS|SYSTEM_CERTS|INSECURE_HOST|HTTP_TIMEOUT|HTTP_CONNECT_TIMEOUT|HTTP_RETRIES|CONCURRENT_\w+))$/i
 
 /** The settings of this process for an index: options come before variables, variables before uv's own configuration. */
@@ -37,21 +37,23 @@ export function indexSettings(
   env: NodeJS.ProcessEnv = process.env,
 ): IndexSettings {
   const base = index ?? env['UV_DEFAULT_INDEX'] ?? env['UV_INDEX_URL'] ?? PYPI
-  const deciding = DECIDING.map((name) => withoutCredentials(env[name] ?? ''))
+  const selection = SELECTION_VARIABLES.map((name) => withoutCredentials(env[name] ?? ''))
   return {
     base: addressOf(base),
     args: wheels === undefined ? [] : ['--find-links', resolve(wheels)],
     variables: index === undefined ? {} : { UV_DEFAULT_INDEX: index },
     digest: digestOf(
-      [withoutCredentials(index ?? ''), wheels === undefined ? '' : resolve(wheels), deciding, readConfiguration(env)],
+      [withoutCredentials(index ?? ''), wheels === undefined ? '' : resolve(wheels), selection, readConfiguration(env)],
       16,
     ),
   }
 }
 
-/** The environment of uv: what it needs to reach an index, and nothing that changes what it does. */
+/** The environment of uv: only the variables for reaching and choosing an index. */
 export function uvVariables(env: NodeJS.ProcessEnv = process.env): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(env).filter(([name]) => REACHING.test(name) || DECIDING.includes(name)))
+  return Object.fromEntries(
+    Object.entries(env).filter(([name]) => CONNECTION_VARIABLES.test(name) || SELECTION_VARIABLES.includes(name)),
+  )
 }
 
 /** An address, or several, without user names and passwords. */

@@ -21,7 +21,7 @@ export {
   requirementsOfImports,
   warnOfPip,
 } from './missing-module.ts'
-export { assertFew, parseRequirements, type Requirement } from './requirement.ts'
+export { assertMaxRequirements, parseRequirements, type Requirement } from './requirement.ts'
 export { assertPython } from './requires-python.ts'
 export { readScriptMetadata } from './script-metadata.ts'
 export { makeTemporaryCache, orphanedCaches, pruneCaches } from './temporary-cache.ts'

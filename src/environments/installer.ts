@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { chmod, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { errnoOf, SandglassError } from '../errors/index.ts'
-import { explainFailure, type Question } from './explain.ts'
+import { explainFailure, type UvRequest } from './explain.ts'
 import { type IndexSettings, withoutCredentials } from './index-settings.ts'
 import { assertLockSize, digestOf, type Lock, readLock } from './lock-file.ts'
 import { NO_LIMIT_OF_AGE } from './options.ts'
@@ -15,7 +15,7 @@ import { startUv, type UvCall, type UvEnd } from './uv-process.ts'
 export interface InstallPlan {
   readonly uv: string
   readonly cacheDir: string
-  /** Bytes that the whole cache may have. */
+  /** The limit of the cache. */
   readonly maxBytes: number
   readonly index: IndexSettings
   readonly target: PythonTarget
@@ -26,11 +26,11 @@ export interface InstallPlan {
   /** Asks the index again instead of using its cached answers. */
   readonly isUpdate?: boolean
   readonly signal: AbortSignal
-  /** Descriptors of locks that uv holds as well: they last until it has ended, even if this process is killed. */
+  /** Descriptors of locks that uv inherits, so that they are held until uv has ended, even if this process is killed. */
   readonly heldLocks: readonly number[]
 }
 
-/** The directory in which uv works, and the program that stands in for Python. */
+/** The working directory of uv, and its stand-in for Python. */
 export interface WorkDirectory {
   readonly path: string
   readonly python: string
@@ -40,8 +40,8 @@ export interface WorkDirectory {
 export interface Installation extends AsyncDisposable {
   /**
    * Installs the packages of a lock; to be called once.
-   * @param onDownloaded is called with the bytes that have arrived of those that the lock expects: the bytes of whole wheels, or
-   *   an estimate from the bytes that were unpacked, whichever is more.
+   * @param onDownloaded is called with the downloaded bytes: the bytes of complete wheels, or
+   *   an estimate from the unpacked bytes, whichever is more.
    * @throws SandglassError as {@link lockRequirements} does.
    */
   install(lock: Lock, onDownloaded: (bytes: number) => void): Promise<void>
@@ -50,18 +50,18 @@ export interface Installation extends AsyncDisposable {
 /** Wheels unpack to about this many times their size. */
 export const EXPECTED_RATIO = 4
 const MAX_RATIO = 20
-/** Small wheels may unpack to this, whatever their size. */
+/** Wheels may always unpack to this, however small they are. */
 const MIN_BYTES = 256 * 1024 * 1024
 const LINKS = 'pyodide.html'
 
 /**
- * Resolves requirements to exact wheels. Nothing of a package is executed: only wheels are taken, and a program that prints
+ * Resolves requirements to exact wheels. No code of a package is executed: only wheels are used, and a program that prints
  * facts stands in for Python.
  * @throws SandglassError with a code of docs/errors.md that begins with `dependency_` or `index_`, or `no_space`.
  */
 export async function lockRequirements(plan: InstallPlan, work: WorkDirectory): Promise<Lock> {
   const output = join(work.path, 'pylock.toml')
-  // Synchronous, so that uv runs already when the caller starts other work.
+  // Synchronous, so that uv is already running when the caller starts other work.
   writeFileSync(join(work.path, 'requirements.in'), plan.requirements.map((one) => `${one}\n`).join(''))
   const links = plan.pyodidePackages === undefined ? undefined : pyodideLinks(plan.pyodidePackages, plan.target)
   if (links !== undefined) writeFileSync(join(work.path, LINKS), links)
@@ -85,13 +85,17 @@ export async function lockRequirements(plan: InstallPlan, work: WorkDirectory): 
   assertSucceeded(plan, await uv.run(maxUnpacked(undefined, plan.maxBytes)))
   const { size } = await stat(output).catch((error: unknown) => {
     if (errnoOf(error) !== 'ENOENT') throw error
-    throw new SandglassError('installer_missing', `${plan.uv} is not uv: it made no lock`, { cause: error })
+    throw new SandglassError(
+      'installer_missing',
+      `${plan.uv} is not uv: it wrote no lock file; name uv with environments.uv`,
+      { cause: error },
+    )
   })
   assertLockSize(size)
   return await readLock(await readFile(output, 'utf8'))
 }
 
-/** Starts the installation into an empty directory, which may be made later. */
+/** Starts the installation into an empty directory, which may be created later. */
 export function startInstallation(plan: InstallPlan, work: WorkDirectory, target: string): Installation {
   let onDownloaded: ((name: string) => void) | undefined
   let onWritten: ((bytes: number) => void) | undefined
@@ -106,14 +110,14 @@ export function startInstallation(plan: InstallPlan, work: WorkDirectory, target
   })
   return {
     async install(lock, report) {
-      let whole = 0
+      let complete = 0
       let reported = 0
       const reportMore = (bytes: number): void => {
         if (bytes > reported) report((reported = bytes))
       }
       onDownloaded = (name) => {
-        whole += lock.packages.find((one) => one.name === name)?.bytes ?? 0
-        reportMore(whole)
+        complete += lock.packages.find((one) => one.name === name)?.bytes ?? 0
+        reportMore(complete)
       }
       onWritten = (bytes) => reportMore(Math.min(lock.downloadBytes, Math.floor(bytes / EXPECTED_RATIO)))
       await writeFile(join(work.path, 'pylock.toml'), lock.text)
@@ -123,25 +127,28 @@ export function startInstallation(plan: InstallPlan, work: WorkDirectory, target
   }
 }
 
-/** Makes the directory in which uv works. @throws SandglassError `dependency_no_wheel` as for a Python without any wheels. */
+/** Makes the working directory of uv. @throws SandglassError `dependency_no_wheel` for a Python without any wheels. */
 export async function makeWorkDirectory(cacheDir: string, target: PythonTarget): Promise<WorkDirectory> {
   const path = join(cacheDir, 'work', randomUUID())
   await mkdir(path, { recursive: true, mode: 0o700 })
-  // An empty configuration: uv looks for one in every directory above.
+  // An empty configuration, because uv would search every parent directory for one.
   await writeFile(join(path, 'uv.toml'), '')
-  return { path, python: await standIn(cacheDir, path, target) }
+  return { path, python: await makeStandIn(cacheDir, path, target) }
 }
 
 /**
- * The program that stands in for the Python of a target. It stays in the cache, where only this program writes: uv remembers
- * the answer of a program that did not change, and starts it once.
- * @throws SandglassError `dependency_no_wheel` for a Python that no wheels are made for.
+ * Makes the program that stands in for the Python of a target. It stays in the cache, where only Sandglass writes: uv caches
+ * the output of an unchanged program, and starts it only once.
+ * @throws SandglassError `dependency_no_wheel` for a Python without any wheels.
  */
-async function standIn(cacheDir: string, work: string, target: PythonTarget): Promise<string> {
+async function makeStandIn(cacheDir: string, work: string, target: PythonTarget): Promise<string> {
   const path = join(cacheDir, 'bin', `python-${digestOf(target, 16)}`)
   const info = interpreterInfo(target, path)
   if (info === undefined) {
-    throw new SandglassError('dependency_no_wheel', `no wheels are made for ${describeTarget(target)}`)
+    throw new SandglassError(
+      'dependency_no_wheel',
+      `no wheels exist for ${describeTarget(target)}; choose another Python (docs/engines.md)`,
+    )
   }
   const program = `#!/bin/sh\nexec cat <<'END'\n${info}\nEND\n`
   if ((await readFile(path, 'utf8').catch(() => undefined)) === program) return path
@@ -152,7 +159,7 @@ async function standIn(cacheDir: string, work: string, target: PythonTarget): Pr
   return path
 }
 
-/** Bytes to which wheels may unpack: twenty times their own, and never more than the whole cache may have. */
+/** The bytes to which wheels may unpack: twenty times their size, and at most the limit of the cache. */
 export function maxUnpacked(lock: Lock | undefined, maxBytes: number): number {
   const isKnown = lock?.packages.every(({ bytes }) => bytes > 0) === true
   return Math.max(MIN_BYTES, isKnown ? Math.min(MAX_RATIO * lock.downloadBytes, maxBytes) : maxBytes)
@@ -180,9 +187,9 @@ function callOf(plan: InstallPlan, work: WorkDirectory, command: readonly string
 function assertSucceeded(plan: InstallPlan, { code, stderr }: UvEnd): void {
   if (code === 0) return
   plan.signal.throwIfAborted()
-  throw explainFailure(stderr, questionOf(plan))
+  throw explainFailure(stderr, uvRequestOf(plan))
 }
 
-function questionOf({ requirements, target, index, excludeNewer, offline }: InstallPlan): Question {
+function uvRequestOf({ requirements, target, index, excludeNewer, offline }: InstallPlan): UvRequest {
   return { requirements, target, index: withoutCredentials(index.base), excludeNewer, offline }
 }

@@ -2,17 +2,17 @@ import { readFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
 import { normalName } from './requirement.ts'
 
-/** Well-known packages of PyPI, and the modules that they bring (docs/internals/known-packages.md). */
+/** Well-known packages of PyPI, and their modules (docs/internals/known-packages.md). */
 export interface KnownPackages {
   /** The day of the data. */
   readonly date: string
   /** True for a well-known package. */
   has(name: string): boolean
-  /** The packages that bring a module, the most downloaded first. Empty if none is known: no name is guessed. */
+  /** The packages that contain a module, the most downloaded first. Empty if none is known: no name is guessed. */
   packagesFor(module: string): readonly string[]
 }
 
-/** The table as it is shipped. */
+/** The format of the shipped table. */
 interface Table {
   readonly date: string
   /** The most downloaded first. */

@@ -9,18 +9,18 @@ export interface Lock {
   readonly text: string
   /** By name, in order. */
   readonly packages: readonly LockedWheel[]
-  /** Bytes of the largest wheel of each package together. Counts the wheels whose sizes the index reports. */
+  /** The sum of the largest wheel of each package, in bytes. Only wheels whose sizes the index reports count. */
   readonly downloadBytes: number
 }
 
 interface LockedWheel extends LockedPackage {
-  /** SHA-256 of each wheel that may be taken, in order. */
+  /** SHA-256 of each wheel that may be used, sorted. */
   readonly hashes: readonly string[]
   /** Bytes of the largest of them; 0 if the index reports no sizes. */
   readonly bytes: number
 }
 
-/** The maximum size of a lock. A longer one is a mistake or an attack. */
+/** The maximum size of a lock. A larger one is a mistake or an attack. */
 const MAX_LOCK_SIZE = 4 * 1024 * 1024
 const SHA256 = /^[0-9a-f]{64}$/
 
@@ -66,6 +66,6 @@ export function digestOf(parts: unknown, length: number): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, length)
 }
 
-function invalid(why: string, cause?: unknown): SandglassError {
-  return new SandglassError('dependency_invalid', `the lock of the packages cannot be used: ${why}`, { cause })
+function invalid(reason: string, cause?: unknown): SandglassError {
+  return new SandglassError('dependency_invalid', `the lock of the packages cannot be used: ${reason}`, { cause })
 }

@@ -2,9 +2,9 @@ import { loadKnownPackages } from './known-packages.ts'
 import { parseRequirement, type Requirement } from './requirement.ts'
 
 const MISSING = /^ModuleNotFoundError: No module named '([A-Za-z_][\w.]{0,200})'/
-/** A call of pip within a script, as a command or as a list of words. */
+/** A call of pip within a script, as a command or as a list of arguments. */
 const PIP_INSTALL = /\b(?:pip3?|uv)\b["']?[\s,]{1,5}["']?install\b/
-/** A call that a script would execute: in quotes, in a list of words, or as in notebooks. A sentence does not match. */
+/** A call that a script would execute: in quotes, in a list of arguments, or as in notebooks. Prose does not match. */
 const PIP_COMMAND =
   /(?:^[ \t]{0,40}[!%]|["'](?:[^"'\n]{0,60}(?:&&|;|-m|sudo|uv|\/)\s{0,5})?)pip3?["']?[\s,]{1,40}["']?install\b/m
 const COMMENT = /^[ \t]*#.*$/gm
@@ -26,7 +26,7 @@ const IMPORT =
 /** The party that can declare a package: the program, as options; the script, in its block; nobody. */
 export type Declarer = 'program' | 'script' | 'nobody'
 
-/** The sentence that helps after a failed import, or after a script that tried to install something. */
+/** A hint after a failed import, or after a script that tried to install something. */
 export function explainMissingModule(
   error: string,
   script: string,
@@ -36,7 +36,7 @@ export function explainMissingModule(
   return (module === undefined ? undefined : explainModule(module, declarer)) ?? explainPip(script, declarer)
 }
 
-/** The package that carries a module, and how to declare it; undefined if none is known. */
+/** Names the package that contains a module, and how to declare it; undefined if none is known. */
 export function explainModule(module: string, declarer: Declarer): string | undefined {
   const [first, ...others] = packagesOf(module)
   if (first === undefined) return undefined
@@ -58,8 +58,8 @@ function explainNoPip(declarer: Declarer): string {
 }
 
 /**
- * Requirements for the modules that a script imports at the top level of a line, if a well-known package has them.
- * @param named names of packages that are declared already.
+ * Requirements for the modules that the lines of a script import, if a well-known package contains them.
+ * @param named the packages that are already declared.
  */
 export function requirementsOfImports(script: string, named: ReadonlySet<string>): readonly Requirement[] {
   const found = new Map<string, Requirement>()

@@ -2,7 +2,7 @@ import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { SandglassError } from '../errors/index.ts'
 import { formatValue, refuseUnknown } from '../support/index.ts'
-import { isName } from './requirement.ts'
+import { isPackageName } from './requirement.ts'
 
 /** A package of a lock, as {@link EnvironmentOptions.allow} sees it. */
 export interface LockedPackage {
@@ -14,8 +14,8 @@ export interface LockedPackage {
 /** The progress of an installation. */
 export interface InstallProgress {
   /**
-   * `installer`: uv is downloaded, once. `resolve`: versions are chosen. `download`: wheels arrive and are unpacked. `done`: it
-   * can be used.
+   * `installer`: uv is downloaded, once. `resolve`: versions are chosen. `download`: wheels arrive and are unpacked. `done`: the
+   * environment can be used.
    */
   readonly phase: 'installer' | 'resolve' | 'download' | 'done'
   readonly packages: number
@@ -32,11 +32,11 @@ export interface EnvironmentOptions {
    * `sandglass` in the user's cache directory. Sandboxes must be able to read it.
    */
   readonly cacheDir?: string
-  /** The program uv. Default: the one on `PATH` if its version fits, else a copy of its own from the index. */
+  /** The program uv. Default: the one on `PATH` if its version fits, else a private copy from the index. */
   readonly uv?: string
   /** The base address of the package index. Default: uv's own settings, else PyPI. */
   readonly index?: string
-  /** A directory of wheels that is used as an index in addition to the other one. */
+  /** A directory of wheels that is used in addition to the index. */
   readonly wheels?: string
   /**
    * The address of the directory with the packages that Pyodide itself distributes (numpy, pandas, …), such as
@@ -56,7 +56,7 @@ export interface EnvironmentOptions {
    */
   readonly fromScript?: 'off' | 'declared' | 'imports'
   /**
-   * The packages that a script may name, and those that they need in turn. Default `known`: the packages of the shipped
+   * The packages that a script may name, and their dependencies. Default `known`: the packages of the shipped
    * list of well-known ones. It is checked before anything is downloaded.
    */
   readonly allow?: 'known' | 'any' | readonly string[] | ((wanted: LockedPackage) => boolean)
@@ -64,7 +64,7 @@ export interface EnvironmentOptions {
   readonly onProgress?: (progress: InstallProgress) => void
   /** Use what is in the cache and ask no index. Default false. */
   readonly offline?: boolean
-  /** Bytes of the cache; environments used least recently are removed above it, and none unpacks to more. Default 10 GiB. */
+  /** The limit of the cache in bytes; above it, the least recently used environments are removed. No environment may unpack to more. Default 10 GiB. */
   readonly maxBytes?: number
   /** Days after which an unused environment is removed. Default 90. */
   readonly maxAgeDays?: number
@@ -155,14 +155,14 @@ export function resolveEnvironmentOptions(given: EnvironmentOptions = {}): Resol
 export function defaultCacheDir(env: NodeJS.ProcessEnv = process.env): string {
   const named = env['SANDGLASS_CACHE_DIR']
   if (named !== undefined && named !== '') return named
-  // Sandboxes of root have uids of their own, which cannot enter its home.
+  // Sandboxes of root have other uids, which cannot enter its home directory.
   if (process.getuid?.() === 0) return '/var/cache/sandglass'
   const base = env['XDG_CACHE_HOME']
   return join(base !== undefined && base.startsWith('/') ? base : join(homedir(), '.cache'), 'sandglass')
 }
 
 function assertName(name: unknown): void {
-  if (typeof name === 'string' && isName(name)) return
+  if (typeof name === 'string' && isPackageName(name)) return
   throw invalid('environments.allow', name, 'the name of a package, without a version')
 }
 

@@ -1,8 +1,8 @@
 const FIRST_BYTES = 64 * 1024
 
 /**
- * Reads a body into one piece of memory that grows with it. A list of its chunks would hold as many objects as the sender likes,
- * each of which can keep the whole buffer of the connection.
+ * Reads a body into one growing buffer. A list of its chunks would hold as many objects as the sender chooses,
+ * and each could retain the whole buffer of the connection.
  * @throws Error for more than `maxBytes`, naming the source.
  */
 export async function readBounded(

@@ -5,7 +5,7 @@ import { formatValue } from '../support/index.ts'
 export interface Requirement {
   /** The name of the package in its normal form (PEP 503): lower case, `-` between the parts. */
   readonly name: string
-  /** The whole requirement with normal name, sorted extras and specifiers, and single spaces. */
+  /** The complete requirement with normal name, sorted extras and specifiers, and single spaces. */
   readonly text: string
 }
 
@@ -23,7 +23,7 @@ const MARKER_TOKEN =
 const END = /\s*$/y
 
 /** True for a text that can be the name of a package. */
-export function isName(text: string): boolean {
+export function isPackageName(text: string): boolean {
   NAME.lastIndex = 0
   return NAME.exec(text)?.[0] === text
 }
@@ -40,7 +40,7 @@ export function normalName(name: string): string {
  */
 export function parseRequirements(given: unknown, where = 'dependencies'): readonly Requirement[] {
   if (!Array.isArray(given)) throw invalid(`${where}: ${formatValue(given)} is not a list of requirements`)
-  assertFew(given, where)
+  assertMaxRequirements(given, where)
   const all = new Map<string, Requirement>()
   for (const one of given) {
     const requirement = parseRequirement(one, where)
@@ -50,20 +50,20 @@ export function parseRequirements(given: unknown, where = 'dependencies'): reado
 }
 
 /** @throws SandglassError `dependency_invalid` for more requirements than one set can have. */
-export function assertFew(requirements: readonly unknown[], where: string): void {
+export function assertMaxRequirements(requirements: readonly unknown[], where: string): void {
   const { length } = requirements
   if (length <= MAX_REQUIREMENTS) return
-  throw invalid(`${where}: ${length} requirements are more than the ${MAX_REQUIREMENTS} that one set can have`)
+  throw invalid(`${where}: ${length} requirements; the limit is ${MAX_REQUIREMENTS}`)
 }
 
 /**
- * Reads one requirement in the strict form `name[extras]specifiers; marker` of PEP 508. Options, paths and URLs have no
- * such form.
+ * Reads one requirement in the strict form `name[extras]specifiers; marker` of PEP 508. Options, paths and URLs are
+ * rejected.
  * @throws SandglassError `dependency_invalid`.
  */
 export function parseRequirement(given: unknown, where = 'dependencies'): Requirement {
   if (typeof given !== 'string') throw invalid(`${where}: ${formatValue(given)} is not a string`)
-  const kind = foreignKind(given)
+  const kind = describeNonRequirement(given)
   if (kind !== undefined) throw invalid(`${where}: ${formatValue(given)} is ${kind}; ${FORM}`)
   const reader = new Reader(given.trim())
   const name = reader.take(NAME)?.[0]
@@ -75,7 +75,7 @@ export function parseRequirement(given: unknown, where = 'dependencies'): Requir
   const specifiers = readSpecifiers(reader)
   const marker = readMarker(reader)
   if (specifiers === undefined || marker === undefined || reader.take(END) === undefined) {
-    throw invalid(`${where}: ${formatValue(given)} is not a requirement, from ${formatValue(reader.rest)} on; ${FORM}`)
+    throw invalid(`${where}: ${formatValue(given)} cannot be parsed from ${formatValue(reader.rest)} on; ${FORM}`)
   }
   const extrasText = extras.length === 0 ? '' : `[${extras.toSorted().join(',')}]`
   return {
@@ -86,8 +86,8 @@ export function parseRequirement(given: unknown, where = 'dependencies'): Requir
 
 const FORM = 'write name[extras]version; marker, such as "pandas>=2"'
 
-/** Describes a text that is certainly no requirement; undefined for any other. */
-function foreignKind(text: string): string | undefined {
+/** Describes a text that is obviously not a requirement; undefined for any other. */
+function describeNonRequirement(text: string): string | undefined {
   if (text.length > MAX_CHARS) return `longer than ${MAX_CHARS} characters`
   if (/[\r\n]/.test(text)) return 'more than one line'
   if (/[^\x20-\x7e\t]/.test(text)) return 'not plain ASCII, which all names of packages are'

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { type Declaration, isDeclaration } from './declaration.ts'
 import { namesIn, readJson, writeJson } from './json-file.ts'
 
-/** A request that was resolved once. */
+/** The recorded resolution of a request. */
 export interface ResolvedRequest {
   /** The key of the environment. */
   readonly key: string
@@ -11,15 +11,15 @@ export interface ResolvedRequest {
   readonly lock: string
 }
 
-/** Maximum number of requests whose answers are kept; any other request is resolved again. */
+/** Maximum number of resolutions that are kept; any other request is resolved again. */
 const MAX_REQUESTS = 1000
 
-/** The locks that requests were resolved to, a file for each request. */
+/** The resolutions of requests, one file for each request. */
 export class Resolutions {
   readonly #directory: string
   readonly #work: string
 
-  /** @param work for files while they are written, on the same file system. */
+  /** @param work a directory on the same file system, for temporary files. */
   constructor(directory: string, work: string) {
     this.#directory = directory
     this.#work = work
@@ -45,7 +45,7 @@ export class Resolutions {
     return all
   }
 
-  /** Removes the answers that were saved first: scripts can make any number of different requests. */
+  /** Removes the oldest resolutions, because scripts can make any number of different requests. */
   async evict(): Promise<void> {
     const names = await namesIn(this.#directory)
     if (names.length <= MAX_REQUESTS) return

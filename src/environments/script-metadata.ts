@@ -12,7 +12,7 @@ const CLOSING = '# ///'
 const MAX_CHARS = 64 * 1024
 
 /**
- * Reads the block `script` of a script; undefined without one. It reads each line once.
+ * Reads the block `script` of a script; undefined without one. Takes linear time.
  * @throws SandglassError `dependency_invalid` for a block that is not closed, appears twice or is not TOML.
  */
 export async function readScriptMetadata(script: string): Promise<ScriptMetadata | undefined> {
@@ -44,7 +44,7 @@ function findBlock(script: string): string | undefined {
     if (lines[at]?.trimEnd() !== OPENING) continue
     const end = endOfBlock(lines, at + 1)
     if (end === undefined) throw invalid(`it has no closing line "${CLOSING}"`)
-    if (found !== undefined) throw invalid('there are two of them')
+    if (found !== undefined) throw invalid('it occurs twice; keep one')
     found = lines.slice(at + 1, end).map((line) => line.slice(2))
     at = end
   }
@@ -63,8 +63,8 @@ function endOfBlock(lines: readonly string[], from: number): number | undefined 
   return end
 }
 
-function invalid(why: string, cause?: unknown): SandglassError {
-  return new SandglassError('dependency_invalid', `the block "${OPENING}" of the script cannot be read: ${why}`, {
+function invalid(reason: string, cause?: unknown): SandglassError {
+  return new SandglassError('dependency_invalid', `the block "${OPENING}" of the script cannot be read: ${reason}`, {
     cause,
   })
 }

@@ -1,6 +1,6 @@
 import type { Sandbox } from '../sandbox/index.ts'
 
-/** The properties of a sandbox's Python that decide which wheels fit. */
+/** The properties of a sandbox's Python that determine which wheels fit. */
 export interface PythonTarget {
   /** For example `3.12.4`. */
   readonly python: string
@@ -10,7 +10,7 @@ export interface PythonTarget {
   readonly libc: string
 }
 
-/** A platform as uv names it. */
+/** A platform in uv's format. */
 export interface Platform {
   readonly os: {
     readonly name: 'manylinux' | 'musllinux' | 'pyemscripten'
@@ -38,7 +38,7 @@ export function isSameTarget(a: PythonTarget, b: PythonTarget): boolean {
 
 const ABI = /^cpython-\d{2,4}t?-[a-z0-9_]+-[a-z0-9-]+$/
 const LIBC = /^(?:(?:glibc|musl|pyemscripten) \d{1,4}\.\d{1,3}|musl)$/
-/** For a C library without a version: the oldest one that wheels are built for today. */
+/** The version of a C library that reports none: the oldest one that wheels are still built for. */
 const OLDEST = { glibc: [2, 17], musl: [1, 2] } as const
 
 /** The platform of a target; undefined for one that no wheels are built for. */
@@ -59,7 +59,7 @@ export function platformOf({ abi, libc }: PythonTarget): Platform | undefined {
   }
 }
 
-/** The target in words, for messages. */
+/** Describes a target, for messages. */
 export function describeTarget(target: PythonTarget): string {
   const { os, arch } = platformOf(target) ?? { os: undefined, arch: 'an unknown system' }
   const system =
@@ -68,7 +68,7 @@ export function describeTarget(target: PythonTarget): string {
 }
 
 /**
- * The answer to uv's question about an interpreter. A program that prints it stands in for the Python of the sandbox, which
+ * The facts that uv queries from an interpreter. A program that prints them stands in for the Python of the sandbox, which
  * may be in a container: no Python of the host is started. The format belongs to uv, whose version is therefore pinned.
  * @param path of that program.
  */

@@ -18,7 +18,7 @@ export async function makeTemporaryCache(): Promise<string> {
   return path
 }
 
-/** The temporary caches that killed processes of this user and this pid namespace left. */
+/** The temporary caches that killed processes of this user and this pid namespace left behind. */
 export function orphanedCaches(): readonly Resource[] {
   const namespace = pidNamespace()
   return namesIn(tmpdir()).flatMap((name) => {
@@ -32,7 +32,7 @@ export function orphanedCaches(): readonly Resource[] {
   })
 }
 
-/** Removes {@link orphanedCaches}. Returns those that it removed; others are listed again. */
+/** Removes {@link orphanedCaches}. Returns the removed ones; the others stay listed. */
 export async function pruneCaches(): Promise<readonly Resource[]> {
   const removed: Resource[] = []
   for (const orphan of orphanedCaches()) {
@@ -46,7 +46,7 @@ export async function pruneCaches(): Promise<readonly Resource[]> {
   return removed
 }
 
-/** The names in a directory; none if it cannot be read, for example because TMPDIR names one that is not there. */
+/** The names in a directory; empty if it cannot be read, for example because the directory in TMPDIR does not exist. */
 function namesIn(directory: string): readonly string[] {
   try {
     return readdirSync(directory)

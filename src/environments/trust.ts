@@ -15,7 +15,7 @@ export function refusedOf(
   return packages.filter(({ name, version }) => !isAllowed({ name, version }))
 }
 
-/** The names that `allow` admits in no version. A function decides by the version, so it is not asked. */
+/** The names of which `allow` admits no version. A function decides by version, so it refuses no name here. */
 export function refusedNames(
   names: readonly string[],
   allow: NonNullable<EnvironmentOptions['allow']>,
@@ -28,16 +28,19 @@ export function refusedNames(
 }
 
 /**
- * Refuses packages, if there are any.
+ * Throws if there are refused packages.
  * @throws SandglassError `dependency_not_allowed`, naming them.
  */
-export function refuse(refused: readonly LockedPackage[], allow: NonNullable<EnvironmentOptions['allow']>): void {
+export function assertNoneRefused(
+  refused: readonly LockedPackage[],
+  allow: NonNullable<EnvironmentOptions['allow']>,
+): void {
   if (refused.length === 0) return
   const names = refused.slice(0, MAX_NAMED).map(({ name, version }) => `${name} ${version}`.trimEnd())
   const more = refused.length > MAX_NAMED ? ` and ${refused.length - MAX_NAMED} more` : ''
   throw new SandglassError(
     'dependency_not_allowed',
-    `the script asks for ${names.join(', ')}${more}, which environments.allow does not admit` +
+    `the script requires ${names.join(', ')}${more}, which environments.allow does not admit` +
       (allow === 'known'
         ? " ('known': only well-known packages): name them in dependencies yourself, or list them in environments.allow"
         : ': list them there, or use other packages'),

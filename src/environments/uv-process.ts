@@ -10,16 +10,16 @@ import { uvVariables } from './index-settings.ts'
 /** One call of uv. */
 export interface UvCall {
   readonly uv: string
-  /** The directory of the cache: the only one that uv can write, except for the parts that the host reads or starts. */
+  /** The directory of the cache: the only place where uv can write, except for the parts that the host reads or executes. */
   readonly cacheDir: string
   readonly work: string
   readonly args: readonly string[]
   readonly variables: Readonly<Record<string, string>>
-  /** Descriptors of locks that last until uv has ended, even if this process is killed. */
+  /** Descriptors of locks that uv inherits, so that they are held until uv has ended, even if this process is killed. */
   readonly heldLocks: readonly number[]
   readonly signal: AbortSignal
   readonly onLine?: ((line: string) => void) | undefined
-  /** Called at intervals with the bytes that it has written. */
+  /** Called at intervals with the bytes that uv has written. */
   readonly onWritten?: ((bytes: number) => void) | undefined
 }
 
@@ -29,27 +29,27 @@ export interface UvEnd {
   readonly stderr: string
 }
 
-/** The line in `stderr` of a call that wrote too much: the kernel's own message for one file. */
+/** Begins `stderr` if uv wrote too much; it is the kernel's message for a file that is too large. */
 const TOO_LARGE = 'File too large'
 const MAX_OUTPUT = 256 * 1024
-/** Memory of uv, which holds answers of an index in it, and that of the threads of one processor. */
+/** The memory limit of uv, which holds index pages in memory, and the addition for the threads of each processor. */
 const MAX_MEMORY = 2 * 1024 ** 3
 const MEMORY_OF_PROCESSOR = 16 * 1024 ** 2
 const WATCH_MS = 100
 
-/** A uv that was started and waits, so that its sandbox starts during other work. */
+/** A started uv that waits for `run`, so that its sandbox starts during other work. */
 export interface WaitingUv extends AsyncDisposable {
   /**
-   * Lets it work; to be called once.
-   * @param maxBytes bytes of all files together that it may unpack.
+   * Lets uv work; to be called once.
+   * @param maxBytes the limit of all files that it unpacks, together.
    * @throws SandglassError `installer_missing`, or the one of a host that lacks resources.
    */
   run(maxBytes: number): Promise<UvEnd>
 }
 
-/** Starts uv, in bubblewrap if there is one. That is an addition: nothing of a package is executed without it either. */
+/** Starts uv, in bubblewrap if available. This is additional protection: no code of a package is executed without it either. */
 export function startUv(call: UvCall): WaitingUv {
-  // Everybody can read what it writes, whatever the umask; limits are in blocks of 512 bytes and in KiB.
+  // All users can read its files, whatever the umask. `ulimit` counts in blocks of 512 bytes and in KiB.
   const memory = MAX_MEMORY + availableParallelism() * MEMORY_OF_PROCESSOR
   const limits = `umask 022; ulimit -d ${memory / 1024}; read -r blocks && ulimit -f "$blocks" && exec "$@" </dev/null`
   const program = ['/bin/sh', '-c', limits, 'sh', call.uv, ...call.args]
@@ -72,7 +72,7 @@ function bubblewrapOf({ cacheDir, work }: UvCall): string[] | undefined {
   const bwrap = process.platform === 'linux' ? programsNamed('bwrap', ['/usr/bin'])[0] : undefined
   if (bwrap === undefined) return undefined
   const measures = [
-    // One mount for the directory of uv and that of the work: between two there are no hard links.
+    // One mount for the directories of uv and of the work, because hard links cannot cross mounts.
     [bwrap, '--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc', '--bind', cacheDir, cacheDir],
     ...READ_ONLY.map((name) => ['--ro-bind', join(cacheDir, name), join(cacheDir, name)]),
     ['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try', '--cap-drop', 'ALL'],
@@ -92,7 +92,7 @@ function start(call: UvCall, [program = '', ...args]: readonly string[]): Waitin
     signal: call.signal,
     killSignal: 'SIGKILL',
   })
-  child.stdin?.on('error', () => {}) // it has ended, and its end says why
+  child.stdin?.on('error', () => {}) // uv has ended; `close` reports the reason
   child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
     stderr = (stderr + chunk).slice(-MAX_OUTPUT)
     const lines = (unread + chunk).slice(-MAX_OUTPUT).split('\n')
@@ -103,7 +103,7 @@ function start(call: UvCall, [program = '', ...args]: readonly string[]): Waitin
     let failure: unknown
     child.once('error', (error) => (failure = error))
     child.once('close', (code, signal) => {
-      // uv wrote nothing about it: the limit of one file was reached, with or without bubblewrap.
+      // uv was killed at the limit for one file, with or without bubblewrap, and wrote no message.
       isTooLarge ||= signal === 'SIGXFSZ' || code === 128 + constants.signals.SIGXFSZ
       if (failure === undefined || call.signal.aborted) {
         resolve({ code, stderr: isTooLarge ? `${TOO_LARGE}\n${stderr}` : stderr })
@@ -132,13 +132,13 @@ function start(call: UvCall, [program = '', ...args]: readonly string[]): Waitin
       }
     },
     [Symbol.asyncDispose]() {
-      child.stdin?.end() // nothing to wait for any more
+      child.stdin?.end() // a uv that still waits exits
       return settled
     },
   }
 }
 
-/** Bytes that a process and its descendants have written; 0 if the system does not report them. */
+/** The bytes that a process and its descendants have written; 0 if the system does not report them. */
 function bytesWritten(pid: number): number {
   try {
     const own = /^wchar: (\d{1,18})$/m.exec(readFileSync(`/proc/${pid}/io`, 'utf8'))?.[1]
@@ -150,7 +150,7 @@ function bytesWritten(pid: number): number {
 }
 
 function cannotStart(program: string, failure: unknown): SandglassError {
-  return new SandglassError('installer_missing', `${program} cannot be started: ${messageOf(failure)}`, {
+  return new SandglassError('installer_missing', `the installer ${program} cannot be started: ${messageOf(failure)}`, {
     cause: failure,
   })
 }

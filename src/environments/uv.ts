@@ -13,7 +13,7 @@ import { readBounded } from './read-bounded.ts'
 
 const run = promisify(execFile)
 
-/** The version that is downloaded. The stand-in interpreter speaks its private format. */
+/** The version that is downloaded. The stand-in interpreter uses its private format. */
 export const UV_VERSION = '0.13.9'
 /** Versions on PATH that are used: the same minor version has the same format. */
 const SUPPORTED = /^uv 0\.13\.\d+/
@@ -31,7 +31,7 @@ const MAX_WHEEL_BYTES = 64 * 1024 * 1024
 const MAX_PAGE_BYTES = 32 * 1024 * 1024
 const DOWNLOAD_TIMEOUT_MS = 120_000
 
-/** The settings that decide which uv is used. */
+/** The settings that determine which uv is used. */
 interface UvSettings {
   readonly uv?: string | undefined
   readonly cacheDir: string
@@ -48,7 +48,7 @@ export async function findUv(settings: UvSettings, signal?: AbortSignal, onDownl
   if (settings.uv !== undefined) {
     const found = isProgram(settings.uv) ? [settings.uv] : programsNamed(settings.uv)
     if (found[0] !== undefined) return found[0]
-    throw makeMissingError(`environments.uv: ${settings.uv} is not a program`)
+    throw makeMissingError(`environments.uv: ${settings.uv} is not an executable program`)
   }
   const own = join(settings.cacheDir, 'bin', `uv-${UV_VERSION}`)
   if (existsSync(own)) return own
@@ -59,26 +59,26 @@ export async function findUv(settings: UvSettings, signal?: AbortSignal, onDownl
   return download(own, settings, signal)
 }
 
-/** The version that a program told, as the cache keeps it. */
+/** The version that a program reported, as the cache stores it. */
 interface KnownVersion {
   readonly identity: string
   readonly version: string
 }
 
-/** The version of a uv on PATH. A binary is asked once: its start would be a tenth of a short installation. */
+/** The version of a uv on PATH. That of a binary is cached, because its start would be a tenth of a short installation. */
 async function versionOf(program: string, cacheDir: string): Promise<string> {
   const identity = await identityOf(program)
-  if (identity === undefined) return askVersion(program)
+  if (identity === undefined) return queryVersion(program)
   const path = join(cacheDir, 'bin', `uv-${digestOf(program, 16)}.json`)
   const known = await readJson<Partial<KnownVersion> | null>(path)
   if (known?.identity === identity && typeof known.version === 'string') return known.version
-  const version = await askVersion(program)
+  const version = await queryVersion(program)
   const found: KnownVersion = { identity, version }
-  if (version !== '') await writeJson(path, found, join(cacheDir, 'work')).catch(() => {}) // it is asked again then
+  if (version !== '') await writeJson(path, found, join(cacheDir, 'work')).catch(() => {}) // then it is queried again
   return version
 }
 
-/** Names the state of a file; undefined for a file that is not a binary: a script may start another program the next time. */
+/** Identifies the state of a binary; undefined for a script, which may start another program the next time. */
 async function identityOf(program: string): Promise<string | undefined> {
   try {
     await using file = await open(program)
@@ -90,7 +90,7 @@ async function identityOf(program: string): Promise<string | undefined> {
   }
 }
 
-async function askVersion(program: string): Promise<string> {
+async function queryVersion(program: string): Promise<string> {
   return run(program, ['--version'], { timeout: 10_000, cwd: '/' }).then(
     ({ stdout }) => stdout,
     () => '',
@@ -99,8 +99,14 @@ async function askVersion(program: string): Promise<string> {
 
 async function download(own: string, { index, offline }: UvSettings, signal: AbortSignal | undefined): Promise<string> {
   const wheel = WHEELS[`${process.platform}-${process.arch}`]
-  if (wheel === undefined) throw makeMissingError(`there is no uv for ${process.platform} on ${process.arch}`)
-  if (offline) throw makeMissingError('environments.offline is set, and the cache has no uv')
+  if (wheel === undefined)
+    throw makeMissingError(
+      `there is no uv to download for ${process.platform} on ${process.arch}; name one with environments.uv`,
+    )
+  if (offline)
+    throw makeMissingError(
+      'environments.offline is set, and the cache has no uv; install uv, or run once without that option',
+    )
   const program = await fetchProgram(index, wheel, signal)
   const temporary = `${own}.${randomUUID()}`
   makeDirectory(join(own, '..'), { own: 0o755, above: 0o755 })
@@ -123,7 +129,7 @@ async function fetchProgram(
   try {
     const bytes = await fetchBounded(await findWheel(index, name, signal), MAX_WHEEL_BYTES, signal)
     if (createHash('sha256').update(bytes).digest('hex') !== sha256)
-      throw new Error(`${name} has another SHA-256 there`)
+      throw new Error(`${name} does not have the pinned SHA-256`)
     return await extract(bytes, `uv-${UV_VERSION}.data/scripts/uv`)
   } catch (error) {
     if (signal?.aborted === true) throw signal.reason
@@ -141,7 +147,7 @@ async function findWheel({ base }: IndexSettings, name: string, signal: AbortSig
   const page = new URL('uv/', base.endsWith('/') ? base : `${base}/`)
   const text = Buffer.from(await fetchBounded(page.href, MAX_PAGE_BYTES, signal)).toString('utf8')
   const at = text.indexOf(`/${name}`)
-  if (at === -1) throw new Error(`it has no ${name}`)
+  if (at === -1) throw new Error(`the index has no ${name}`)
   const start = Math.max(text.lastIndexOf('"', at), text.lastIndexOf("'", at)) + 1
   return new URL(text.slice(start, at + 1 + name.length), page).href
 }
@@ -182,6 +188,6 @@ function reasonOf(error: unknown): string {
   return `${messageOf(error)}${cause}`
 }
 
-function makeMissingError(why: string): SandglassError {
-  return new SandglassError('installer_missing', `packages are installed by uv, and it was not found: ${why}`)
+function makeMissingError(reason: string): SandglassError {
+  return new SandglassError('installer_missing', `packages are installed by uv, and it was not found: ${reason}`)
 }

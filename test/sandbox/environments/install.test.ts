@@ -160,7 +160,7 @@ describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
     const solved = await sandglass.solve('import it', { model, mode: 'interactive', policy: 'off' })
     expect(solved).toMatchObject({ success: true, finalData: 1 })
     expect(prompts[0]).toContain('Further packages (only other) are installed if the script begins with')
-    expect(prompts[1]).toContain('line 1: the script asks for demo, which')
+    expect(prompts[1]).toContain('line 1: the script requires demo, which')
     expect(prompts[2]).toContain('cv2 is in opencv-python (also in')
   })
 
@@ -284,7 +284,7 @@ emit_result(ahead)`
     expect(solved).toMatchObject({ success: true, finalData: 1 })
     expect(prompts[1]).toMatch(/has no package absent.*uv said: .*absent was not found/s)
     expect(prompts[2]).toContain('is an option, not a requirement')
-    expect(prompts[3]).toContain('is not a requirement, from')
+    expect(prompts[3]).toContain('cannot be parsed from')
   })
 
   test('packages of Python tools are installed for the runs that have them', async () => {

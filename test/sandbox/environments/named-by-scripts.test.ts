@@ -49,7 +49,7 @@ describe.skipIf(skip || noUv !== undefined)('a package that a script names', () 
       await using sandglass = await open(index, newCache(), { environments: { fromScript: 'declared', allow } })
       await expect(sandglass.run(declares('secret-of-a-script'))).rejects.toMatchObject({
         code: 'dependency_not_allowed',
-        message: /^the script asks for secret-of-a-script, which/,
+        message: /^the script requires secret-of-a-script, which/,
       })
       const options = { untrusted: true, partial: true } as const
       await expect(sandglass.prepare(['secret-of-a-script', 'another-secret'], options)).resolves.toMatchObject({

@@ -217,7 +217,7 @@ describe.skipIf(noUv !== undefined)('the private copy of uv', () => {
     const onDownload = (): void => void (downloads += 1)
     await expect(findUv(settings, undefined, onDownload)).rejects.toMatchObject({
       code: 'index_unreachable',
-      message: expect.stringMatching(/has another SHA-256.*pip install uv/s) as string,
+      message: expect.stringMatching(/does not have the pinned SHA-256.*pip install uv/s) as string,
     })
     expect(existsSync(join(cacheDir, 'bin'))).toBe(false)
     await expect(findUv({ ...settings, offline: true }, undefined, onDownload)).rejects.toMatchObject({

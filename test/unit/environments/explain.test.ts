@@ -49,14 +49,14 @@ test.each([
     {},
     `${NO_SOLUTION}there is no version of demo==99 and you require demo==99, we can conclude …`,
     'dependency_conflict',
-    'the package index https://index.example/simple has no version of demo that was asked for',
+    'the package index https://index.example/simple has none of the requested versions of demo',
   ],
   [
     'of no such version, in other words',
     {},
     `${NO_SOLUTION}only demo<=2.0 is available and you require demo>=3, we can conclude …`,
     'dependency_conflict',
-    'the package index https://index.example/simple has no version of demo that was asked for',
+    'the package index https://index.example/simple has none of the requested versions of demo',
   ],
   [
     'too new',

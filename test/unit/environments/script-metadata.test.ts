@@ -41,7 +41,7 @@ test('a closing line within the content belongs to it', async () => {
 
 test.each([
   ['# /// script\n# dependencies = ["a"]\nimport a\n', 'no closing line'],
-  [`${block('# dependencies = []')}${block('# dependencies = []')}`, 'two of them'],
+  [`${block('# dependencies = []')}${block('# dependencies = []')}`, 'it occurs twice'],
   [block('# dependencies = ['), 'not TOML'],
   [block('# dependencies = "a"'), 'a list of strings'],
   [block('# dependencies = [1]'), 'a list of strings'],
