@@ -90,7 +90,7 @@ export class Workspaces {
   }
 
   /**
-   * What a session of this workspace needs. `noCheckpoints` makes the error of a call that needs checkpoints; undefined if there are any.
+   * The needs of a session in this workspace. `noCheckpoints` makes the error of a call that needs checkpoints; undefined if there are any.
    * @throws SandglassError `workspace_closed`, `invalid_request`; `activity_unavailable` where the engine has no sessions.
    */
   sessionSupportOf(workspace: Workspace): {

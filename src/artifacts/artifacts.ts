@@ -22,7 +22,7 @@ import { formatVersions, MAX_VERSIONS, parseVersions, type Versions } from './ve
 
 /** Options of {@link createArtifactService}. */
 export interface ArtifactServiceOptions {
-  /** Bytes of one version, at most. Default 4 GiB. */
+  /** Maximum size of one version, in bytes. Default 4 GiB. */
   readonly maxBytes?: number
 }
 
@@ -31,7 +31,7 @@ const MiB = 1024 ** 2
 const MAX_BYTES = 4096 * MiB
 const MAX_LOAD_BYTES = 256 * MiB
 const DEFAULT_MIME_TYPE = 'application/octet-stream'
-/** Younger content stays, even if no version has it: a save may be under way. */
+/** Younger content stays, even if no version has it: a save may be in progress. */
 const MIN_AGE_MS = 3_600_000
 /** Attempts to be faster than other writers of the same artifact. One of them succeeds each time. */
 const MAX_ATTEMPTS = 200
@@ -39,7 +39,7 @@ const MAX_PAUSE_MS = 20
 
 /**
  * Artifacts in a store. Many services may use one store at once, in one process or in several.
- * @throws TypeError for an option that does not exist or has no such value.
+ * @throws TypeError for an option that does not exist or has an invalid value.
  */
 export function createArtifactService(store: Store, options: ArtifactServiceOptions = {}): ArtifactService {
   if (typeof store?.put !== 'function') throw new TypeError(`store: must be a Store, not ${formatValue(store)}`)
@@ -115,11 +115,11 @@ class StoredArtifacts implements ArtifactService {
 
   async list(options: ArtifactOptions = {}): Promise<readonly ArtifactInfo[]> {
     const session = sessionOf(options)
-    refuseAborted(options.signal)
+    throwIfAborted(options.signal)
     const latest: ArtifactInfo[] = []
     for (const scope of [sessionScope(session), userScope(session)]) {
       for await (const record of this.#store.records(AREA, scope)) {
-        refuseAborted(options.signal)
+        throwIfAborted(options.signal)
         const { name, versions } = parseVersions(record, this.#store.name)
         if (keyOf(name, session) !== record.key) throw this.#foreignError(`the key ${record.key}`)
         const newest = versions.at(-1)
@@ -131,7 +131,7 @@ class StoredArtifacts implements ArtifactService {
 
   async versions(name: string, options: ArtifactOptions = {}): Promise<readonly ArtifactInfo[]> {
     const key = keyOf(checkArtifactName(name), sessionOf(options))
-    refuseAborted(options.signal)
+    throwIfAborted(options.signal)
     return (await this.#read(name, key)).present.versions
   }
 
@@ -148,7 +148,7 @@ class StoredArtifacts implements ArtifactService {
 
   async prune(): Promise<number> {
     const old: StoredBlob[] = []
-    // In this order, so that a version saved meanwhile counts.
+    // Blobs first, so that a version that is saved meanwhile counts.
     for await (const blob of this.#store.blobs(AREA)) if (blob.ageMs > MIN_AGE_MS) old.push(blob)
     const named = new Set<string>()
     for await (const record of this.#store.records(AREA)) {
@@ -161,7 +161,7 @@ class StoredArtifacts implements ArtifactService {
     return bytes
   }
 
-  /** Replaces the record of an artifact by what `next` makes of it, as often as others are faster. */
+  /** Applies a change to the record of an artifact, and tries again when another writer was faster. */
   async #change<T>(
     name: string,
     key: string,
@@ -169,7 +169,7 @@ class StoredArtifacts implements ArtifactService {
     change: (present: Versions) => { readonly answer: T; readonly next?: Versions },
   ): Promise<T> {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-      refuseAborted(signal)
+      throwIfAborted(signal)
       const { present, tag } = await this.#read(name, key)
       const { answer, next } = change(present)
       if (next === undefined) return answer
@@ -193,7 +193,7 @@ class StoredArtifacts implements ArtifactService {
   #foreignError(place: string): SandglassError {
     return new SandglassError(
       'store_damaged',
-      `${this.#store.name} gave the record of another artifact for ${place}: restore it from a copy, or remove it`,
+      `${this.#store.name} returned the record of another artifact for ${place}: restore it from a copy, or remove it`,
     )
   }
 
@@ -207,7 +207,7 @@ class StoredArtifacts implements ArtifactService {
     throw new SandglassError(
       'artifact_not_found',
       oldest === undefined
-        ? `this session has no artifact ${shown}; list those that it has`
+        ? `this session has no artifact ${shown}; list() returns those that it has`
         : `artifact ${shown} has no version ${version}; it has ${rangeText(versions)}`,
     )
   }
@@ -226,7 +226,7 @@ class StoredArtifacts implements ArtifactService {
     )
   }
 
-  /** A save that was stopped for more than an hour may have lost its content to `prune`. */
+  /** Checks that `prune` has not removed the content of a save that was suspended for more than an hour. */
   async #assertKept({ sha256 }: StoredBlob): Promise<void> {
     if (await this.#store.has(AREA, sha256)) return
     throw new SandglassError('store_damaged', `${this.#store.name} lost the content while it was saved: save it again`)
@@ -249,7 +249,7 @@ function appendVersion(
 }
 
 /** @throws SandglassError `aborted`. */
-function refuseAborted(signal: AbortSignal | undefined): void {
+function throwIfAborted(signal: AbortSignal | undefined): void {
   if (signal?.aborted === true) throw new SandglassError('aborted', 'the call was aborted', { cause: signal.reason })
 }
 
@@ -279,7 +279,7 @@ function userScope({ appName = '', userId = '' }: ArtifactSession): string {
   return digestOf(JSON.stringify(['user', appName, userId]))
 }
 
-/** A name of the caller as a name for every store. */
+/** Turns a name of the caller into one that every store accepts. */
 function digestOf(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 32)
 }

@@ -7,7 +7,7 @@ import type { ArtifactService, ArtifactSession } from './service.ts'
 const services = new AsyncLocalStorage<ArtifactService>()
 const sessions = new AsyncLocalStorage<ArtifactSession>()
 
-/** Runs a function; everything that it calls, at any depth and also later, finds this service by {@link artifactServiceFromContext}. */
+/** Runs a function. Everything that it calls, at any depth and also later, gets this service from {@link artifactServiceFromContext}. */
 export function withArtifactService<T>(service: ArtifactService, act: () => T): T {
   if (typeof service?.save !== 'function')
     throw new TypeError('withArtifactService: service must be an ArtifactService')
@@ -20,14 +20,14 @@ export function artifactServiceFromContext(): ArtifactService | undefined {
 }
 
 /**
- * Runs a function; the artifacts that it saves and loads without naming a session are those of this one.
+ * Runs a function. The artifacts that it saves and loads without naming a session belong to this one.
  * @throws SandglassError `invalid_request` for an id that is not a string.
  */
 export function withArtifactSession<T>(session: ArtifactSession, act: () => T): T {
   return sessions.run(checkSession(session), act)
 }
 
-/** The session of {@link withArtifactSession}; the one without any id outside of it. */
+/** The session of {@link withArtifactSession}; outside of it, the one without any id. */
 export function currentArtifactSession(): ArtifactSession {
   return sessions.getStore() ?? {}
 }

@@ -2,7 +2,7 @@ import { SandglassError } from '../errors/index.ts'
 import { formatValue } from '../support/index.ts'
 import type { ArtifactSession } from './service.ts'
 
-/** The name of an artifact, and the version where one is named. */
+/** The name of an artifact, and its version if given. */
 export interface ArtifactRef {
   readonly name: string
   readonly version: number | null
@@ -20,7 +20,7 @@ const TOKEN = "[A-Za-z0-9!#$&^_.+'*%`|~-]+"
 const MIME = new RegExp(`^${TOKEN}/${TOKEN}(?: *; *${TOKEN}=(?:${TOKEN}|"[ !#-\\[\\]-~]*"))*$`)
 
 /**
- * Splits `name@version`. Only decimal digits after the last `@` are a version; any other text is a name as a whole.
+ * Splits `name@version`. Only decimal digits after the last `@` are a version; any other text is a name.
  * @throws SandglassError `invalid_request` for an empty name, and for a version that is not a safe integer.
  */
 export function parseArtifactRef(ref: string): ArtifactRef {
@@ -40,7 +40,7 @@ export function isUserArtifact(name: string): boolean {
 }
 
 /**
- * The same name, if an artifact can have it.
+ * Returns the name if it is valid.
  * @throws SandglassError `invalid_request` for a name that is not a relative path of printable text, or ends like a version.
  */
 export function checkArtifactName(name: string): string {
@@ -68,7 +68,7 @@ export function checkSession(session: ArtifactSession): ArtifactSession {
   }
   for (const [key, value] of Object.entries(session)) {
     if (!SESSION_KEYS.includes(key))
-      throw invalid(`session: there is no key ${formatValue(key)}; its keys are ${SESSION_KEYS.join(', ')}`)
+      throw invalid(`session: unknown key ${formatValue(key)}; choose one of: ${SESSION_KEYS.join(', ')}`)
     if (value === undefined) continue
     if (typeof value !== 'string' || !value.isWellFormed() || Buffer.byteLength(value) > MAX_ID_BYTES) {
       throw invalid(`session.${key} ${formatValue(value)}: must be text of at most ${MAX_ID_BYTES} bytes`)

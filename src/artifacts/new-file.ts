@@ -5,8 +5,8 @@ import { errnoOf, SandglassError } from '../errors/index.ts'
 import { formatPath, formatValue } from '../support/index.ts'
 
 /**
- * Writes a temporary file in the same directory, and renames it when all of it is written: a failure leaves nothing.
- * @throws SandglassError `invalid_request` for a file that exists, unless `overwrite` is true, or cannot be written; what `write` throws.
+ * Writes a temporary file in the same directory, and renames it when it is complete: a failure leaves nothing behind.
+ * @throws SandglassError `invalid_request` for a file that exists, unless `overwrite` is true, or cannot be written; the errors of `write`.
  */
 export async function writeNewFile(
   path: string,
@@ -14,13 +14,13 @@ export async function writeNewFile(
   write: (file: FileHandle) => Promise<void>,
 ): Promise<void> {
   if (typeof path !== 'string' || path === '' || path.endsWith('/') || path.includes('\0'))
-    throw new SandglassError('invalid_request', `path: must be that of a file, not ${formatValue(path)}`)
+    throw new SandglassError('invalid_request', `path: must be the path of a file, not ${formatValue(path)}`)
   const target = resolve(path)
   const aside = `${target}.${randomUUID()}`
   try {
     await using file = await open(aside, 'wx')
     await write(file)
-    // Linking replaces nothing, whoever makes the file meanwhile.
+    // Linking never replaces a file that another process made meanwhile.
     await (overwrite ? rename(aside, target) : link(aside, target))
   } catch (error) {
     const errno = errnoOf(error)

@@ -1,7 +1,7 @@
 import type { StoreContent } from '../stores/index.ts'
 
 /**
- * Whose artifacts: each session has its own. Names that begin with `user:` belong to the user and are the same in all sessions
+ * The owner of artifacts: each session has its own. Artifacts whose names begin with `user:` belong to the user and are the same in all sessions
  * of the user in an application. Absent ids are empty.
  */
 export interface ArtifactSession {
@@ -13,7 +13,7 @@ export interface ArtifactSession {
 /** One version of an artifact, without its content. */
 export interface ArtifactInfo {
   readonly name: string
-  /** From 0, one more with each save. The number of a deleted version is not used again. */
+  /** Starts at 0 and grows by one with each save. The number of a deleted version is not used again. */
   readonly version: number
   readonly mimeType: string
   /** Bytes. */
@@ -58,7 +58,7 @@ export interface LoadArtifactOptions extends ArtifactOptions {
 
 /** Options of {@link ArtifactService.saveTo}. */
 export interface SaveToOptions extends LoadArtifactOptions {
-  /** True to replace a file that is there. Default false. */
+  /** True to replace an existing file. Default false. */
   readonly overwrite?: boolean | undefined
 }
 
@@ -74,8 +74,8 @@ export interface DeleteArtifactOptions extends ArtifactOptions {
  */
 export interface ArtifactService {
   /**
-   * Stores content as the next version. Every process sees it once the promise is fulfilled, and none before.
-   * @param content bytes, a string (UTF-8), a stream or a regular file, `{ path }`. Of the last two the host holds some pieces at a time.
+   * Stores content as the next version. It becomes visible to every process when the promise is fulfilled, and not before.
+   * @param content bytes, a string (UTF-8), a stream or a regular file, `{ path }`. The host holds only some pieces of the last two in memory.
    * @throws SandglassError also `too_large`, for content above the limit of the service, and for one version too many.
    */
   save(name: string, content: StoreContent, options?: SaveArtifactOptions): Promise<ArtifactInfo>
@@ -87,19 +87,19 @@ export interface ArtifactService {
   /** A version with its content as a stream. @throws SandglassError `artifact_not_found`. */
   open(name: string, options?: LoadArtifactOptions): Promise<OpenedArtifact>
   /**
-   * Writes a version to a file of the host, the fastest way for large content. The file is there only when all of it is, and was checked.
+   * Writes a version to a file of the host, the fastest way for large content. The file appears only after all of it was written and checked.
    * @throws SandglassError `artifact_not_found`; `store_damaged`; `invalid_request` for a file that exists or cannot be written.
    */
   saveTo(name: string, path: string, options?: SaveToOptions): Promise<ArtifactInfo>
-  /** The latest version of each artifact of the session, and of its user, in order of their names. */
+  /** The latest version of each artifact of the session and of its user, sorted by name. */
   list(options?: ArtifactOptions): Promise<readonly ArtifactInfo[]>
-  /** The versions of an artifact, the oldest first; none for one that is not there. */
+  /** The versions of an artifact, the oldest first; empty for one that does not exist. */
   versions(name: string, options?: ArtifactOptions): Promise<readonly ArtifactInfo[]>
   /** Deletes a version, or all versions. Returns the deleted ones. `prune` removes their content. */
   delete(name: string, options?: DeleteArtifactOptions): Promise<readonly ArtifactInfo[]>
   /**
    * Removes content that no version of any session has, and that was saved more than an hour ago: younger content may belong to a
-   * save that is under way. Returns the number of bytes that it removed.
+   * save in progress. Returns the number of bytes that it removed.
    */
   prune(): Promise<number>
 }

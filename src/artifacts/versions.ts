@@ -4,7 +4,7 @@ import type { StoreRecord } from '../stores/index.ts'
 import { parseBounded } from '../support/index.ts'
 import type { ArtifactInfo } from './service.ts'
 
-/** All versions of one artifact, as one record of a store keeps them. */
+/** All versions of one artifact, in one record of a store. */
 export interface Versions {
   readonly name: string
   /** The version of the next save; it only grows. */
@@ -13,7 +13,7 @@ export interface Versions {
   readonly versions: readonly ArtifactInfo[]
 }
 
-/** Versions of one artifact that are kept, at most. */
+/** Maximum number of versions of one artifact. */
 export const MAX_VERSIONS = 10_000
 
 const SHAPE = z.object({
@@ -33,7 +33,7 @@ const SHAPE = z.object({
     .max(MAX_VERSIONS),
 })
 
-/** @throws SandglassError `store_damaged` for a record that this program did not write. */
+/** @throws SandglassError `store_damaged` for a record that Sandglass did not write. */
 export function parseVersions({ text, key }: StoreRecord, store: string): Versions {
   const parsed = SHAPE.safeParse(parseJson(text))
   if (!parsed.success) {

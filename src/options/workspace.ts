@@ -17,7 +17,7 @@ export interface WorkspaceOptions {
   /** Limits of everything in it together, in place of those of `createSandglass`. */
   readonly limits?: ResourceLimits
   /**
-   * Where its files are. `memory`, the default: files count as memory. `directory`, on a disk of the host, is refused with
+   * The place of its files. `memory`, the default: they count as memory. `directory`, on a disk of the host, is refused with
    * `limit_not_enforceable`, because no engine can bound the size of a directory (docs/limitations/workspaces.md).
    */
   readonly disk?: 'memory' | 'directory'

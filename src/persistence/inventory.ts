@@ -4,7 +4,7 @@ import { WorkspaceLease } from './lease.ts'
 import { checkWorkspaceId, parseRecord, readRecord, RECORDS_AREA, type WorkspaceRecord } from './record.ts'
 import { StoredTrees } from './stored-trees.ts'
 
-/** The workspaces in a store, by their ids. */
+/** The workspaces in a store, sorted by id. */
 export async function listStored(store: Store): Promise<readonly WorkspaceRecord[]> {
   const found: WorkspaceRecord[] = []
   for await (const stored of store.records(RECORDS_AREA)) {

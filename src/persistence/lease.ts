@@ -7,16 +7,16 @@ import type { Store } from '../stores/index.ts'
 import { isGone, thisProcess } from './owner-process.ts'
 import { readRecord, type WorkspaceOwnerState, type WorkspaceRecord, writeRecord } from './record.ts'
 
-/** An owner that has not renewed its lease for this time is dead for all others. */
+/** Other processes treat an owner that has not renewed its lease for this time as dead. */
 export const LEASE_MS = 30_000
-/** Time for a store to abort its present work, and to record the end of the lease. */
+/** Time for a store to abort its current work, and to record the end of the lease. */
 export const RELEASE_MS = 5000
 
 /** Options of {@link WorkspaceLease.acquire}. */
 export interface LeaseOptions {
-  /** Time to wait until the present owner releases it. Default 0. */
+  /** Time to wait until the current owner releases it, in milliseconds. Default 0. */
   readonly waitMs?: number
-  /** Default {@link LEASE_MS}; all who use a store must have the same. */
+  /** Default {@link LEASE_MS}; all users of a store must have the same value. */
   readonly leaseMs?: number
   readonly signal?: AbortSignal | undefined
 }
@@ -25,11 +25,11 @@ const POLLS_PER_LEASE = 30
 const RENEWALS_PER_LEASE = 3
 
 /**
- * The right to change what a store keeps of a workspace. Each change replaces exactly the record that this owner wrote last, so
- * one that was away for too long, and whose workspace has another owner by now, changes nothing.
+ * The right to change the state of a workspace in a store. Each change replaces exactly the record that this owner wrote last, so
+ * an owner that was suspended for too long, and whose workspace has another owner by now, changes nothing.
  *
- * The death of another owner is judged by this process's own clock, which only runs forward: it saw the same state of the
- * record for a whole lease. The times in a record, by the clock of another machine, decide only whether to look that long.
+ * This process decides that another owner is dead by its own monotonic clock, if the record has not changed for the time of a
+ * lease. The times in a record, by the clock of another machine, only decide whether to wait that long.
  */
 export class WorkspaceLease {
   readonly id: string
@@ -88,7 +88,7 @@ export class WorkspaceLease {
     return this.#record
   }
 
-  /** Why it is no longer held; undefined while it is. */
+  /** The reason why the lease has ended; undefined while it is held. */
   get endedBy(): SandglassError | undefined {
     return this.#ended
   }
@@ -98,7 +98,7 @@ export class WorkspaceLease {
     this.#onLost = listener
   }
 
-  /** Changes the record, after the changes that are under way. @throws SandglassError `workspace_owned`, and those of the store. */
+  /** Changes the record, after all pending changes. @throws SandglassError `workspace_owned`, and those of the store. */
   update(change: (record: WorkspaceRecord) => WorkspaceRecord): Promise<void> {
     const changed = this.#last.then(() => this.#write(change))
     this.#last = changed.catch(() => undefined)
@@ -106,27 +106,27 @@ export class WorkspaceLease {
   }
 
   /**
-   * Releases the workspace, once. Never rejects, and waits for {@link RELEASE_MS} at most: a lease that cannot be given back
+   * Releases the workspace, once. Never rejects, and waits for {@link RELEASE_MS} at most: a lease that cannot be released
    * expires.
    */
   release(): Promise<void> {
     if (this.#released === undefined) {
       clearTimeout(this.#timer)
-      const givenBack = this.#last.then(() => this.#giveBack())
-      this.#last = givenBack
-      this.#released = within(givenBack, RELEASE_MS)
+      const releasing = this.#last.then(() => this.#recordRelease())
+      this.#last = releasing
+      this.#released = within(releasing, RELEASE_MS)
     }
     return this.#released
   }
 
-  /** The lease ends in the step that writes so: a change that is queued behind it would take the workspace again. */
-  async #giveBack(): Promise<void> {
+  /** Ends the lease in the step that records the release; otherwise a queued change would take the workspace again. */
+  async #recordRelease(): Promise<void> {
     await this.#write((record) => ({ ...record, owner: null })).catch(() => undefined)
     this.#ended ??= new SandglassError('workspace_closed', 'the workspace has released its files in the store')
   }
 
   async #write(change: (record: WorkspaceRecord) => WorkspaceRecord): Promise<void> {
-    // Twice, for a write that failed may have been made all the same.
+    // Two attempts, because a write that failed may have taken effect.
     for (let attempt = 0; attempt < 2; attempt++) {
       if (this.#ended !== undefined) throw this.#ended
       const next = change({ ...this.#record, owner: ownerState(this.#token) })
@@ -146,7 +146,7 @@ export class WorkspaceLease {
   #lose(): SandglassError {
     const error = new SandglassError(
       'workspace_owned',
-      `workspace ${formatValue(this.id)}: another owner has it, since this one did not renew its lease in time; open it again`,
+      `workspace ${formatValue(this.id)}: another owner took over, because this one did not renew its lease in time; open it again`,
     )
     this.#ended = error
     clearTimeout(this.#timer)
@@ -159,19 +159,19 @@ export class WorkspaceLease {
     this.#timer.unref()
   }
 
-  /** A store that fails is asked again: only a write that succeeds shows that nobody took over. */
+  /** Renews the lease, and tries again after a failure of the store. Only a successful write shows that nobody took over. */
   async #renew(): Promise<void> {
     await this.update((record) => record).catch(() => undefined)
     if (this.#ended === undefined && this.#released === undefined) this.#renewLater()
   }
 }
 
-/** A store that takes a second write on the same state cannot keep two owners apart. */
+/** Refuses a store that accepts a second write on the same state, because it cannot keep two owners apart. */
 async function refuseUnconditional(store: Store, record: WorkspaceRecord, tag: string | undefined): Promise<void> {
   if ((await writeRecord(store, record, tag)) === undefined) return
   throw new SandglassError(
     'store_unusable',
-    `${store.name} has no conditional writes, without which two owners could have one workspace; take another store`,
+    `${store.name} has no conditional writes, without which two owners could have one workspace; use another store`,
   )
 }
 
@@ -186,10 +186,10 @@ function isFresh({ renewedAt }: WorkspaceOwnerState, leaseMs: number): boolean {
 }
 
 function ownedError(id: string, { renewedAt, process }: WorkspaceOwnerState): SandglassError {
-  const who = process === null ? '' : `, process ${process.pid}`
+  const pid = process === null ? '' : `, process ${process.pid}`
   return new SandglassError(
     'workspace_owned',
-    `workspace ${formatValue(id)} has an owner (seen at ${renewedAt}${who}): close it there, or wait with waitSec`,
+    `workspace ${formatValue(id)} has an owner (seen at ${renewedAt}${pid}): close it there, or wait with waitSec`,
   )
 }
 

@@ -30,9 +30,9 @@ export interface LinkState {
 
 export type EntryState = FileState | DirectoryState | LinkState
 
-/** Entries of one workspace, at most. */
+/** Maximum number of entries of one workspace. */
 export const MAX_ENTRIES = 200_000
-/** Bytes of a manifest, at most. */
+/** Maximum size of a manifest, in bytes. */
 export const MAX_MANIFEST_BYTES: number = 64 * 1024 * 1024
 
 const MAX_LINE = 64 * 1024
@@ -51,7 +51,7 @@ const SHAPE = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('link'), path, target: z.string().min(1).max(4096) }),
 ])
 
-/** A manifest in pieces: a line of JSON for each entry. Other work of this process runs between them. */
+/** Yields a manifest, one line of JSON per entry, and lets other work of this process run in between. */
 export async function* formatManifest(entries: Iterable<EntryState>): AsyncGenerator<Uint8Array, void, void> {
   let lines: string[] = []
   for (const entry of entries) {
@@ -65,7 +65,7 @@ export async function* formatManifest(entries: Iterable<EntryState>): AsyncGener
 }
 
 /**
- * The entries of a manifest, by path. It comes from a store, so it is bounded and checked.
+ * The entries of a manifest, by path. A manifest comes from a store, so its size is bounded and its content is checked.
  * @throws SandglassError `store_damaged`
  */
 export async function parseManifest(
@@ -83,7 +83,7 @@ export async function parseManifest(
   return entries
 }
 
-/** True if two entries are the same but for their paths. */
+/** True if two entries are equal except for their paths. */
 export function isSame(a: EntryState, b: EntryState): boolean {
   if (a.kind === 'link') return b.kind === 'link' && a.target === b.target
   if (a.kind === 'directory') return b.kind === 'directory' && a.mode === b.mode
@@ -104,9 +104,9 @@ async function* linesOf(pieces: AsyncIterable<Uint8Array>, store: string): Async
       if (count % LINES_AT_ONCE === 0) await setImmediate()
     }
     rest = Buffer.concat([rest, piece.subarray(from)])
-    if (rest.length > MAX_LINE) throw damagedError(store, 'a line that is too long')
+    if (rest.length > MAX_LINE) throw damagedError(store, `a line of more than ${MAX_LINE} bytes`)
   }
-  if (rest.length > 0) throw damagedError(store, 'an end in the middle of a line')
+  if (rest.length > 0) throw damagedError(store, 'an incomplete last line')
 }
 
 function damagedError(store: string, what: string): SandglassError {

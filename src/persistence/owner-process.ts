@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { isLiving, pidNamespace, startOf } from '../support/index.ts'
 import type { OwnerProcess } from './record.ts'
 
-/** This process as other processes of this machine can find it; null where /proc does not show it. */
+/** Identifies this process for other processes of this machine; null without /proc. */
 export function thisProcess(): OwnerProcess | null {
   const boot = bootId()
   const namespace = pidNamespace()
@@ -11,7 +11,7 @@ export function thisProcess(): OwnerProcess | null {
   return { boot, namespace, pid: process.pid, start }
 }
 
-/** True if a process ran on this machine, and is gone. In doubt, false. */
+/** True if a process ran on this machine and has ended. False if that is not certain. */
 export function isGone(owner: OwnerProcess | null): boolean {
   if (owner === null || owner.boot !== bootId() || owner.namespace !== pidNamespace()) return false
   return !isLiving(owner.pid, owner.start)

@@ -4,31 +4,31 @@ import { SandglassError } from '../errors/index.ts'
 import { formatValue, parseBounded } from '../support/index.ts'
 import type { Store, StoreRecord } from '../stores/index.ts'
 
-/** A state of all files of a workspace: the digest of its manifest, and what the manifest adds up to. */
+/** A state of all files of a workspace: the digest of its manifest, and the totals. */
 export interface TreeState {
   readonly sha256: string
   readonly files: number
   readonly bytes: number
-  /** When the state was taken. */
+  /** The time of the state, ISO 8601. */
   readonly at: string
 }
 
-/** A state that a checkpoint keeps. */
+/** The state of a checkpoint. */
 export interface CheckpointState extends TreeState {
   readonly id: string
 }
 
 /** The owner of a workspace. */
 export interface WorkspaceOwnerState {
-  /** Names one owner, once. */
+  /** Unique to this owner. */
   readonly token: string
   /** By the clock of the owner, which may be wrong. */
   readonly renewedAt: string
-  /** Its process, as this machine names it; null where it has no such names. */
+  /** Its process; null if its machine cannot identify processes. */
   readonly process: OwnerProcess | null
 }
 
-/** A process of one machine since its start. Another machine has another boot. */
+/** Identifies a process. Other machines have other boot ids. */
 export interface OwnerProcess {
   readonly boot: string
   readonly namespace: string
@@ -47,9 +47,9 @@ export interface WorkspaceRecord {
   readonly checkpoints: readonly CheckpointState[]
 }
 
-/** The place of the records of workspaces. */
+/** The area of the records of workspaces. */
 export const RECORDS_AREA = 'workspaces'
-/** Checkpoints of a workspace; a new one takes the place of the oldest. */
+/** Maximum number of checkpoints of a workspace; a new one replaces the oldest. */
 export const MAX_CHECKPOINTS = 100
 
 const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
@@ -73,7 +73,7 @@ const SHAPE = z.object({
   checkpoints: z.array(z.object({ id: text, ...tree })).max(MAX_CHECKPOINTS),
 })
 
-/** @throws SandglassError `invalid_request` for what cannot name a workspace. */
+/** @throws SandglassError `invalid_request` for an invalid id. */
 export function checkWorkspaceId(id: unknown): string {
   if (typeof id === 'string' && ID.test(id)) return id
   throw new SandglassError(
@@ -82,12 +82,12 @@ export function checkWorkspaceId(id: unknown): string {
   )
 }
 
-/** The place of the content of a workspace: no other one shares it, so its owner may remove what is not needed. */
+/** The area of the content of one workspace. No other workspace shares it, so its owner may remove unused content. */
 export function areaOf(id: string): string {
   return `workspace-${digestOf(id)}`
 }
 
-/** The state of a workspace, and the tag to change it; a workspace that never was has no tag. @throws SandglassError `store_damaged` */
+/** The state of a workspace, and the tag to change it; a workspace that never existed has no tag. @throws SandglassError `store_damaged` */
 export async function readRecord(
   store: Store,
   id: string,
@@ -97,7 +97,10 @@ export async function readRecord(
     return { record: { id, generation: 0, owner: null, tree: null, checkpoints: [] }, tag: undefined }
   const record = parseRecord(found, store.name)
   if (record.id === id) return { record, tag: found.tag }
-  throw new SandglassError('store_damaged', `${store.name} gave the record of another workspace for ${formatValue(id)}`)
+  throw new SandglassError(
+    'store_damaged',
+    `${store.name} returned the record of another workspace for ${formatValue(id)}`,
+  )
 }
 
 /** @returns the new tag, or undefined if the record has another state by now. */
@@ -117,7 +120,7 @@ export function writeRecord(
   return store.write(RECORDS_AREA, digestOf(id), JSON.stringify(onDisk), tag)
 }
 
-/** @throws SandglassError `store_damaged` for a record that this program did not write. */
+/** @throws SandglassError `store_damaged` for a record that Sandglass did not write. */
 export function parseRecord({ key, text }: StoreRecord, store: string): WorkspaceRecord {
   const parsed = SHAPE.safeParse(parseJson(text))
   if (!parsed.success) {

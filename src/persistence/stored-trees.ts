@@ -6,7 +6,7 @@ import { type EntryState, type FileState, formatManifest, MAX_MANIFEST_BYTES, pa
 import { areaOf, type TreeState } from './record.ts'
 
 /**
- * Content that was put before this may be removed when nothing needs it: an owner that was stopped in the middle of a removal must
+ * Minimum age of unused content before its removal: an owner that was suspended in the middle of a removal must
  * not remove what the next owner has just stored.
  */
 const MIN_AGE_MS = 600_000
@@ -23,7 +23,7 @@ export class StoredTrees {
     this.#id = id
   }
 
-  /** Stores the content of a file. @throws SandglassError of the store, and what the content throws. */
+  /** Stores the content of a file. @throws SandglassError of the store, and the errors of the content. */
   put(content: StoreContent, signal?: AbortSignal): Promise<StoredBlob> {
     return this.#store.put(this.#area, content, signal === undefined ? {} : { signal })
   }
@@ -39,7 +39,7 @@ export class StoredTrees {
     )
   }
 
-  /** Stores a manifest, whose files are there already. */
+  /** Stores a manifest whose files are already stored. */
   async save(entries: Iterable<EntryState>, at: Date, signal?: AbortSignal): Promise<TreeState> {
     let files = 0
     let bytes = 0
@@ -70,7 +70,7 @@ export class StoredTrees {
     )
   }
 
-  /** Removes what no state of the record needs. The lease must be held. */
+  /** Removes content that no state of the record needs. The lease must be held. */
   async prune({ record }: WorkspaceLease): Promise<void> {
     const old: string[] = []
     for await (const { sha256, ageMs } of this.#store.blobs(this.#area)) if (ageMs > MIN_AGE_MS) old.push(sha256)
@@ -84,7 +84,7 @@ export class StoredTrees {
     for (const sha256 of old) if (!needed.has(sha256)) await this.#store.remove(this.#area, sha256, MIN_AGE_MS)
   }
 
-  /** Removes everything. The lease must be held, and the record must name none of it. */
+  /** Removes all content. The lease must be held, and the record must have no states. */
   async clear(): Promise<void> {
     const all: string[] = []
     for await (const { sha256 } of this.#store.blobs(this.#area)) all.push(sha256)

@@ -26,7 +26,7 @@ export type Reviewed<F extends Findings> =
   /** `error` is for the model. */
   | { readonly accepted: false; readonly error: string }
 
-/** How often the reviewer is asked again because the script in the answer has mistakes. */
+/** Maximum number of times that the reviewer is asked again because the script in the answer has mistakes. */
 const MAX_CORRECTIONS = 10
 
 /**

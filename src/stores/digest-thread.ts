@@ -2,14 +2,14 @@ import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { SandglassError } from '../errors/index.ts'
 import { hasStarted, siblingModule } from '../support/index.ts'
 
-/** The data of one content for the thread: its messages, and memory that it shares with the host's thread, in buffers of equal size. */
+/** The data that the thread gets for one content: a port, and memory that it shares with the host's thread, in buffers of equal size. */
 export interface Hashed {
   readonly port: MessagePort
   readonly memory: SharedArrayBuffer
   readonly bufferBytes: number
 }
 
-/** A filled buffer for the thread, which answers with its number, or after the last one with the digest. */
+/** A filled buffer for the thread, which answers with its number or, after the last one, with the digest. */
 export interface Filled {
   readonly buffer: number
   readonly length: number
@@ -23,8 +23,8 @@ const BUFFERS = 4
 const IDLE_MS = 10_000
 
 /**
- * The SHA-256 of one content, computed by the thread. Pieces come to it in one of two ways. {@link ThreadDigest.take} copies them into
- * buffers that the threads share, and the caller may write those: one copy serves both. {@link ThreadDigest.pass} lends the memory of the
+ * The SHA-256 of one content, computed by the thread. Pieces reach it in one of two ways. {@link ThreadDigest.take} copies them into
+ * buffers that the threads share, and the caller may write these buffers to the disk. {@link ThreadDigest.pass} transfers the memory of the
  * piece itself.
  */
 export class ThreadDigest implements Disposable {
@@ -32,11 +32,11 @@ export class ThreadDigest implements Disposable {
   readonly #release: () => void
   readonly #memory: SharedArrayBuffer
   readonly #free: number[] = Array.from({ length: BUFFERS }, (_, buffer) => buffer)
-  /** Filled buffers that both still need: the thread, and who got them from {@link take}. */
+  /** Filled buffers that both the thread and the caller of {@link take} still need. */
   readonly #needed = new Set<number>()
-  /** The buffer that was given last; it is needed until the one after it was asked for. */
+  /** The buffer that was yielded last; the caller needs it until it requests the second one after it. */
   #given: number | undefined
-  /** Pieces that came back. */
+  /** Pieces that the thread has hashed and returned. */
   readonly #passed: Uint8Array<ArrayBuffer>[] = []
   #digest: string | undefined
   #wake: () => void = () => {}
@@ -58,12 +58,12 @@ export class ThreadDigest implements Disposable {
       this.#isClosed = true
       this.#wake()
     })
-    // Content that nobody reads to its end does not keep the process alive.
+    // Content that is never read to its end must not keep the process alive.
     port.unref()
   }
 
   /**
-   * Takes a piece, and gives the buffers that are full with it. Each stays as it is until the one after the next is asked for.
+   * Copies a piece, and yields the buffers that it fills. Each stays valid until the second buffer after it is requested.
    * @throws SandglassError `store_unusable` if the thread has ended.
    */
   async *take(piece: Uint8Array): AsyncGenerator<Uint8Array, void, void> {
@@ -81,7 +81,7 @@ export class ThreadDigest implements Disposable {
     }
   }
 
-  /** Hands a piece to the thread, which gives it back by {@link takePassed}. Nothing else may use its memory. */
+  /** Transfers a piece to the thread; {@link takePassed} returns it. Nothing else may use its memory. */
   pass(piece: Uint8Array<ArrayBuffer>): void {
     this.#port.postMessage(piece, [piece.buffer])
   }
@@ -92,7 +92,7 @@ export class ThreadDigest implements Disposable {
     return Buffer.from(buffer, byteOffset, byteLength)
   }
 
-  /** The rest of the content, of which all pieces were taken or passed. */
+  /** Ends the content. Returns the bytes that are left in the last buffer. */
   finish(): Uint8Array {
     return this.#send(this.#filling ?? 0, true)
   }
@@ -117,7 +117,7 @@ export class ThreadDigest implements Disposable {
     return this.#bufferAt(buffer).subarray(0, length)
   }
 
-  /** Notes that the thread, or the reader, no longer needs a buffer. It is free when neither does. */
+  /** Called once by the thread and once by the reader when they no longer need a buffer, which is then free. */
   #drop(buffer: number): void {
     if (!this.#needed.delete(buffer)) this.#free.push(buffer)
   }
@@ -126,7 +126,7 @@ export class ThreadDigest implements Disposable {
     return new Uint8Array(this.#memory, buffer * BUFFER_BYTES, BUFFER_BYTES)
   }
 
-  /** Waits for the thread until there is something to take. @throws SandglassError `store_unusable` if the thread has ended. */
+  /** Waits until `take` returns a value. @throws SandglassError `store_unusable` if the thread has ended. */
   async #awaitAnswer<T>(take: () => T | undefined): Promise<T> {
     this.#port.ref()
     try {
@@ -150,7 +150,7 @@ class DigestThread {
   #worker: Promise<Worker | undefined> | undefined
   #users = 0
   #idle: NodeJS.Timeout | undefined
-  /** The memory of the last content, for the next one: what is not used any more would stay until a garbage collection. */
+  /** The memory of the last content, reused for the next one: otherwise it would stay allocated until a garbage collection. */
   #spare: SharedArrayBuffer | undefined
 
   async open(): Promise<ThreadDigest | undefined> {
@@ -196,18 +196,18 @@ async function startWorker(onExit: () => void): Promise<Worker | undefined> {
   try {
     const worker = new Worker(siblingModule(import.meta.url, 'digest-worker'), {
       name: 'sandglass-digest',
-      // The thread needs nothing of the host's environment and flags.
+      // The thread does not need the host's environment and flags.
       env: {},
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2 },
     })
     worker.on('exit', onExit)
-    // If it fails later, the ports of its users close.
+    // If the thread fails later, the ports of its users close.
     if (await hasStarted(worker)) {
       worker.unref()
       return worker
     }
-    // The next one is started only after a while without content: each would wait for it.
+    // Keep the failure until the thread has been idle for a while: otherwise each content would wait for another start.
     worker.off('exit', onExit)
     void worker.terminate()
     return undefined
@@ -218,7 +218,7 @@ async function startWorker(onExit: () => void): Promise<Worker | undefined> {
 
 const thread = new DigestThread()
 
-/** Starts the digest of one content. Undefined if the thread cannot be started, for example because the process may start none. */
+/** Starts the digest of one content. Undefined if the thread cannot be started. */
 export function digestInThread(): Promise<ThreadDigest | undefined> {
   return thread.open()
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { parentPort } from 'node:worker_threads'
 import type { Filled, Hashed } from './digest-thread.ts'
 
-/* The program of the thread that hashes. Each content has a port of its own; the end of the port drops its state. */
+/* The program of the hashing thread. Each content has a port of its own; closing the port drops its state. */
 parentPort?.on('message', ({ port, memory, bufferBytes }: Hashed) => {
   const hash = createHash('sha256')
   port.on('message', (message: Filled | Uint8Array<ArrayBuffer>) => {

@@ -4,7 +4,7 @@ import { digestInThread, type ThreadDigest } from './digest-thread.ts'
 /** A thread hashes larger content, while the host's thread moves it. */
 const LARGE_BYTES = 4 * 1024 * 1024
 
-/** The SHA-256 of content that comes in pieces. A source may use the memory of a piece again once it was taken. */
+/** The SHA-256 of content that arrives in pieces. A source may reuse the memory of a piece after {@link take}. */
 export class Digest implements Disposable {
   readonly #hash = createHash('sha256')
   #thread: ThreadDigest | undefined
@@ -13,8 +13,8 @@ export class Digest implements Disposable {
   #small: Uint8Array[] | undefined = []
 
   /**
-   * Takes a piece, and gives what can be written of the content so far, in pieces of its own. Each of them stays as it is until the one
-   * after the next is asked for.
+   * Takes a piece, and yields copies of the content so far that can be written. Each copy stays valid until the second one after it
+   * is requested.
    */
   async *take(piece: Uint8Array): AsyncGenerator<Uint8Array, void, void> {
     this.#size += piece.byteLength
@@ -31,13 +31,13 @@ export class Digest implements Disposable {
     yield* this.#hashPiece(piece)
   }
 
-  /** The content that {@link take} has not given yet, after the last piece. */
+  /** Yields the content that {@link take} has not yielded, after the last piece. */
   async *rest(): AsyncGenerator<Uint8Array, void, void> {
     if (this.#thread !== undefined) yield this.#thread.finish()
     else if (this.#small !== undefined) yield* this.#hashPiece(Buffer.concat(this.#small))
   }
 
-  /** The digest in hexadecimal, once the rest was given. */
+  /** The digest in hexadecimal, after {@link rest}. */
   async end(): Promise<string> {
     return this.#thread === undefined ? this.#hash.digest('hex') : this.#thread.digest()
   }
@@ -57,22 +57,22 @@ export class Digest implements Disposable {
   }
 }
 
-/** Pieces of content that are passed on when they are hashed, in their order. */
+/** A queue of pieces that returns them in order once they are hashed. */
 export class HashedPieces implements Disposable {
   readonly #hash = createHash('sha256')
   #thread: ThreadDigest | undefined
   #size = 0
-  /** Pieces that are not with the thread. Those of small content are not hashed before its end. */
+  /** Pieces that the thread does not have. Those of small content are not hashed before its end. */
   readonly #here: Uint8Array<ArrayBuffer>[] = []
   #isSmall = true
   #inThread = 0
 
-  /** The number of pieces that {@link shift} can give. None before their content is large, or at its end. */
+  /** The number of pieces that {@link shift} can return: 0 until the content is large or has ended. */
   get length(): number {
     return this.#inThread + (this.#isSmall ? 0 : this.#here.length)
   }
 
-  /** Takes a piece. Its memory is that of no other piece, and nobody else uses it. */
+  /** Appends a piece. Nothing else may use its memory. */
   async push(piece: Uint8Array<ArrayBuffer>): Promise<void> {
     this.#size += piece.byteLength
     this.#here.push(piece)
@@ -87,14 +87,14 @@ export class HashedPieces implements Disposable {
     for (const one of this.#here.splice(0)) this.#thread.pass(one)
   }
 
-  /** The next piece, when it is hashed. @throws SandglassError `store_unusable` if the thread has ended. */
+  /** Returns the next piece once it is hashed. @throws SandglassError `store_unusable` if the thread has ended. */
   async shift(): Promise<Uint8Array | undefined> {
     if (this.#inThread === 0) return this.#here.shift()
     this.#inThread -= 1
     return this.#thread?.takePassed()
   }
 
-  /** The digest of all pieces in hexadecimal. No more of them follow. */
+  /** Ends the content. Returns the digest in hexadecimal. */
   async end(): Promise<string> {
     if (this.#thread !== undefined) {
       this.#thread.finish()

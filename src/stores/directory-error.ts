@@ -1,13 +1,13 @@
 import { errnoOf, messageOf, SandglassError } from '../errors/index.ts'
 import { formatPath } from '../support/index.ts'
 
-/** The error of a store in a directory, for a system call that failed; any other error as it is. */
+/** Explains a failed system call of a store in a directory; returns any other error unchanged. */
 export function toDirectoryError(directory: string, error: unknown): unknown {
   const errno = errnoOf(error)
   if (error instanceof SandglassError || errno === undefined || !(error instanceof Error)) return error
   const shown = formatPath(directory)
   if (errno === 'ENOSPC' || errno === 'EDQUOT') {
-    return new SandglassError('no_space', `no space is left for the store ${shown}: free some, then try again`, {
+    return new SandglassError('no_space', `no space is left for the store ${shown}: free some space, then try again`, {
       cause: error,
     })
   }

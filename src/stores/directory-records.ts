@@ -9,14 +9,14 @@ import { checkRecord, isSegment, MAX_RECORD_BYTES, MAX_SEGMENTS, segmentsOf, typ
 const MARK = '='
 const DIGITS = 12
 const GENERATION = /^=[0-9]{12}$/
-/** Old generations stay as empty files for this time: a writer who is slower than others then finds its place taken. */
+/** Old generations stay as empty files for this time, so that a slow writer finds its generation taken. */
 const KEPT_MS = 600_000
-/** Empty files that are removed by one write. */
+/** Maximum number of empty files that one write removes. */
 const REMOVED_AT_ONCE = 8
 const MAX_ATTEMPTS = 1000
 
 /**
- * Records as directories. Each state of a record is a file of its own, named by its generation; the highest one counts. A
+ * Stores each record as a directory. Each state of a record is a file of its own, named by its generation; the highest one counts. A
  * writer links its file to the name of the generation after the one it read, which succeeds for one writer only, on network file
  * systems, too. No lock is held that could outlive its holder.
  */
@@ -33,7 +33,7 @@ export class DirectoryRecords {
       const latest = generationsIn(directory).at(-1)
       if (latest === undefined) return undefined
       const text = await readText(join(directory, latest))
-      // Writers have gone on and emptied it.
+      // Empty: later writers have replaced and truncated this state.
       if (text !== '') return { key, text, tag: latest.slice(MARK.length) }
     }
     throw new SandglassError(
@@ -54,9 +54,12 @@ export class DirectoryRecords {
       const next = String(Number(expected ?? 0) + 1).padStart(DIGITS, '0')
       if (!linkNew(aside, join(directory, `${MARK}${next}`))) return undefined
       if (performance.now() - began > KEPT_MS / 2)
-        throw new SandglassError('store_unusable', `the record ${key} took too long: it may be written, or not`)
+        throw new SandglassError(
+          'store_unusable',
+          `writing the record ${key} took more than ${KEPT_MS / 2} ms, so it may or may not be written; read it, then try again`,
+        )
       await syncDirectory(directory)
-      // The last one stays for readers who have just seen it.
+      // The previous state stays for readers who have just listed it.
       await this.#empty(directory, generations.slice(0, -1))
       return next
     } finally {
@@ -68,9 +71,13 @@ export class DirectoryRecords {
     yield* this.#below(root, prefix === undefined ? [] : segmentsOf(prefix), prefix === undefined)
   }
 
-  async *#below(root: string, segments: readonly string[], counts: boolean): AsyncGenerator<StoreRecord, void, void> {
+  async *#below(
+    root: string,
+    segments: readonly string[],
+    isIncluded: boolean,
+  ): AsyncGenerator<StoreRecord, void, void> {
     const names = await namesIn(join(root, ...segments))
-    if (counts && segments.length > 0 && names.some(isGeneration)) {
+    if (isIncluded && segments.length > 0 && names.some(isGeneration)) {
       const record = await this.read(root, segments.join('/'))
       if (record !== undefined) yield record
     }
@@ -116,10 +123,10 @@ async function namesIn(directory: string): Promise<string[]> {
   })
 }
 
-/** Empty for a file that is gone. @throws SandglassError `store_damaged` for one that no record can be. */
+/** The text of a file; empty if it was removed. @throws SandglassError `store_damaged` for a file that cannot be a record. */
 async function readText(path: string): Promise<string> {
   try {
-    // A pipe in its place holds nobody.
+    // Non-blocking, because opening a FIFO in its place would wait for a writer.
     await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
     const found = await file.stat()
     if (!found.isFile() || found.size > MAX_RECORD_BYTES)

@@ -23,14 +23,14 @@ const SHARD = /^[0-9a-f]{2}$/
 const REST = /^[0-9a-f]{62}$/
 
 /**
- * Keeps everything in a directory, which is made for its owner only when something is stored. Many processes may use it at
- * once. What a call acknowledges is on the disk; what a killed process left behind is never seen, and removed after an hour. The file
+ * Keeps everything in a directory, which is created with access for its owner only when something is stored. Many processes may use it at
+ * once. Acknowledged data is on the disk; files of a killed process are never visible, and removed after an hour. The file
  * system must have hard links.
  * @throws TypeError for an invalid path.
  */
 export function storeInDirectory(path: string): Store {
   if (typeof path !== 'string' || path === '' || path.includes('\0'))
-    throw new TypeError(`path: must be that of a directory, not ${formatValue(path)}`)
+    throw new TypeError(`path: must be the path of a directory, not ${formatValue(path)}`)
   return new DirectoryStore(resolve(path))
 }
 
@@ -77,7 +77,7 @@ class DirectoryStore implements Store {
     try {
       await writeOverlapped(file, pieces)
     } catch (error) {
-      throw this.#explainedBlob(sha256, error)
+      throw this.#explainCopyError(sha256, error)
     } finally {
       close()
     }
@@ -156,7 +156,7 @@ class DirectoryStore implements Store {
       let reading = read()
       try {
         for (let piece = await reading; piece.byteLength > 0; piece = await reading) {
-          // The next one is read while the reader has this one.
+          // Read ahead while the reader uses this piece.
           reading = read()
           reading.catch(() => undefined) // it is awaited next
           yield piece
@@ -173,8 +173,8 @@ class DirectoryStore implements Store {
     return (await this.#files.isStore()) && isFile(path)
   }
 
-  /** The error of a blob that could not be copied: what the reader of files finds wrong with it is damage of the store. */
-  #explainedBlob(sha256: string, error: unknown): unknown {
+  /** Explains a failed copy of a blob: an invalid source file means that the store is damaged. */
+  #explainCopyError(sha256: string, error: unknown): unknown {
     if (!(error instanceof SandglassError)) return error
     if (errnoOf(error.cause) !== undefined) return toDirectoryError(this.#root, error.cause)
     return error.code === 'invalid_request' || error.code === 'too_large' ? damagedError(sha256, this.name) : error

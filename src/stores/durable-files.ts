@@ -7,20 +7,20 @@ import { formatPath, makeDirectory } from '../support/index.ts'
 
 const FORMAT = 'sandglass-store 1\n'
 const FORMAT_FILE = 'format'
-/** Bytes of a large file that are written before they are synchronised with the disk. */
+/** Number of bytes of a large file after which they are synchronised with the disk. */
 const SYNCED_BYTES = 32 * 1024 * 1024
-/** A file in `tmp` that did not change for so long has lost its writer. */
+/** A file in `tmp` that has not changed for this time is abandoned. */
 const ABANDONED_MS = 3_600_000
 /** The clock of the file system is read again after this time. */
 const CLOCK_MS = 60_000
 
 /**
- * Files below one directory that are there as a whole or not at all, whenever a process or the machine dies: written aside,
- * synchronised, then moved to their place, and the directory of the place synchronised.
+ * Writes files below one directory atomically, even if the process or the machine dies: they are written to a temporary file,
+ * synchronised, then renamed, and the target directory is synchronised.
  */
 export class DurableFiles {
   readonly root: string
-  /** Directories whose entries in their parents are on the disk. */
+  /** Directories whose entries in their parents are synchronised. */
   readonly #ready = new Set<string>()
   #opened: Promise<void> | undefined
   #isStore = false
@@ -31,8 +31,8 @@ export class DurableFiles {
   }
 
   /**
-   * Writes a file aside. The caller moves it with {@link place}, or else removes it.
-   * @param pieces each stays as it is until the one after the next is asked for.
+   * Writes a temporary file. The caller moves it with {@link place}, or removes it.
+   * @param pieces each must stay valid until the second piece after it is requested.
    */
   async writeAside(pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<string> {
     await this.#prepare()
@@ -48,7 +48,7 @@ export class DurableFiles {
     }
   }
 
-  /** Moves a file that was written aside over `path`. */
+  /** Renames a temporary file to `path`. */
   async place(aside: string, path: string): Promise<void> {
     await this.prepare(dirname(path))
     await rename(aside, path)
@@ -61,16 +61,16 @@ export class DurableFiles {
     const parent = dirname(directory)
     if (directory !== this.root) await this.prepare(parent)
     makeDirectory(directory, { own: 0o700 })
-    // Also if another process made it: it may die before it comes to this.
+    // Also if another process created it, because that process may die before it synchronises.
     await syncDirectory(parent)
     this.#ready.add(directory)
   }
 
   async discard(aside: string): Promise<void> {
-    await unlink(aside).catch(() => undefined) // it waits in tmp to be removed
+    await unlink(aside).catch(() => undefined) // it is removed later as abandoned
   }
 
-  /** The time by the clock that sets the times of files, which may be that of another machine. */
+  /** The time by the clock of the file system, which may be that of another machine. */
   async now(): Promise<number> {
     if (this.#clock === undefined || performance.now() - this.#clock.at > CLOCK_MS) {
       await this.#prepare()
@@ -82,7 +82,7 @@ export class DurableFiles {
     return this.#clock.ms + performance.now() - this.#clock.at
   }
 
-  /** A store whose directory was removed meanwhile is made again. */
+  /** Opens a temporary file. Creates the store again if its directory was removed. */
   async #openAside(path: string): Promise<FileHandle> {
     try {
       return await open(path, 'wx', 0o600)
@@ -107,7 +107,7 @@ export class DurableFiles {
     await this.prepare(this.root)
     await this.#makeFormat()
     await this.prepare(join(this.root, 'tmp'))
-    // It needs what this makes; the next process tries again.
+    // Deferred, because it needs the finished set-up. If it fails, the next process tries again.
     setImmediate(() => void this.#removeAbandoned().catch(() => undefined))
   }
 
@@ -139,7 +139,7 @@ export class DurableFiles {
     await syncDirectory(this.root)
   }
 
-  /** Removes what dead writers left. */
+  /** Removes the files of dead writers. */
   async #removeAbandoned(): Promise<void> {
     const names = await readdir(join(this.root, 'tmp'))
     if (names.length === 0) return
@@ -155,7 +155,7 @@ export class DurableFiles {
 function noStore(directory: string): SandglassError {
   return new SandglassError(
     'store_unusable',
-    `the directory ${formatPath(directory)} is not empty and is not a store of this version: name another one`,
+    `the directory ${formatPath(directory)} is not empty and is not a store of this version: name another directory`,
   )
 }
 
@@ -169,7 +169,7 @@ async function readIfPresent<T>(otherwise: T, read: () => Promise<T>): Promise<T
 }
 
 /**
- * Writes pieces, each while the next one is made; it must stay as it is until the one after that is asked for. Written bytes are
+ * Writes each piece while the next one is produced. A piece must stay valid until the second piece after it is requested. Written bytes are
  * synchronised meanwhile.
  */
 export async function writeOverlapped(
@@ -201,7 +201,7 @@ export async function writeOverlapped(
   }
 }
 
-/** False if there is a file at `path`. It is synchronous, so that little time lies between a look at the place and the link. */
+/** Links a file; false if `path` exists. Synchronous, to keep the time between the caller's check and the link short. */
 export function linkNew(aside: string, path: string): boolean {
   try {
     linkSync(aside, path)

@@ -9,8 +9,8 @@ const MIN_PIECE_BYTES = 64 * 1024
 const FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
 
 /**
- * Yields the content of a regular file in pieces. Two buffers take turns, which leaves no memory to collect; a piece is valid until the
- * next one is asked for.
+ * Yields the content of a regular file in pieces. Two buffers alternate, so that no garbage accumulates; a piece is valid until the
+ * next one is requested.
  * @throws SandglassError `invalid_request` if it cannot be read, or changes while it is read.
  */
 export async function* readFileContent(path: string): AsyncGenerator<Uint8Array, void, void> {
@@ -52,6 +52,6 @@ async function* piecesOf(file: FileHandle, path: string): AsyncGenerator<Uint8Ar
     throw refusedError(path, 'changed while it was read; pass a copy that does not change')
 }
 
-function refusedError(path: string, why: string, cause?: unknown): SandglassError {
-  return new SandglassError('invalid_request', `content: ${formatPath(path)} ${why}`, { cause })
+function refusedError(path: string, problem: string, cause?: unknown): SandglassError {
+  return new SandglassError('invalid_request', `content: ${formatPath(path)} ${problem}`, { cause })
 }

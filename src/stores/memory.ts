@@ -10,7 +10,7 @@ interface Area {
 const NAME = 'the store in memory'
 const PIECE_BYTES = 1024 * 1024
 
-/** Keeps everything in this process, and ends with it: for tests, and for results that need not last. */
+/** Keeps everything in the memory of this process: for tests, and for results that need not be kept. */
 export function storeInMemory(): Store {
   const areas = new Map<string, Area>()
   const areaOf = (name: string): Area => {
@@ -25,7 +25,7 @@ export function storeInMemory(): Store {
       const { pieces, blob, close } = intakeOf(content, options)
       const parts: Uint8Array[] = []
       try {
-        // The memory of a piece is used again.
+        // Copied, because the memory of a piece is reused.
         for await (const piece of pieces) parts.push(Uint8Array.from(piece))
       } finally {
         close()
@@ -72,7 +72,7 @@ export function storeInMemory(): Store {
   }
 }
 
-/** Copies, so that a reader who changes its bytes does not change those of the store. */
+/** Yields copies, so that a reader cannot change the bytes of the store. */
 async function* copyPieces(content: Uint8Array): AsyncGenerator<Uint8Array<ArrayBuffer>, void, void> {
   for (let at = 0; at < content.byteLength; at += PIECE_BYTES)
     yield Uint8Array.from(content.subarray(at, at + PIECE_BYTES))

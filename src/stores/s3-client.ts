@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { AwsClient } from 'aws4fetch'
 import { messageOf, SandglassError } from '../errors/index.ts'
 import { formatValue, refuseUnknown, truncate } from '../support/index.ts'
-import { refuseAborted } from './content.ts'
+import { throwIfAborted } from './content.ts'
 
 /** Options of {@link storeInS3}. */
 export interface S3StoreOptions {
@@ -11,7 +11,7 @@ export interface S3StoreOptions {
   readonly endpoint?: string
   /** Default: AWS_REGION, else us-east-1. */
   readonly region?: string
-  /** The beginning of all keys, for a bucket with other things in it. Default: none. */
+  /** The prefix of all keys, for a bucket that is shared with other data. Default: none. */
   readonly prefix?: string
   /** Default: AWS_ACCESS_KEY_ID. */
   readonly accessKeyId?: string
@@ -19,7 +19,7 @@ export interface S3StoreOptions {
   readonly secretAccessKey?: string
   /** Default: AWS_SESSION_TOKEN, unless the keys are given. */
   readonly sessionToken?: string
-  /** The time for one request, in milliseconds, of which a transfer may be one. Default 300,000. */
+  /** The time limit of one request, such as a transfer, in milliseconds. Default 300,000. */
   readonly timeoutMs?: number
 }
 
@@ -47,9 +47,9 @@ const OPTIONS: readonly string[] = [
 const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/
 const PREFIX = /^(?:[\w-][\w.-]*\/)*$/
 const REGION = /^[A-Za-z0-9-]+$/
-/** Text that a header can carry. `fetch` shows any other in its message. */
+/** Text that a header can hold. `fetch` would show any other text in its message. */
 const HEADER_TEXT = /^[!-~]+$/
-/** Text of an answer that is neither a record nor a list. */
+/** Limit of a response that is neither a record nor a list. */
 const MAX_TEXT_BYTES = 64 * 1024
 const FIRST_TEXT_BYTES = 16 * 1024
 const TRIES = 4
@@ -65,7 +65,7 @@ export class S3Client {
   readonly #timeoutMs: number
   #client: Promise<AwsClient> | undefined
 
-  /** @throws TypeError for an option that does not exist or has no such value. */
+  /** @throws TypeError for an option that does not exist or has an invalid value. */
   constructor(options: S3StoreOptions) {
     refuseUnknown('storeInS3', options, OPTIONS)
     const { bucket, prefix = '', timeoutMs = TIMEOUT_MS } = options
@@ -79,7 +79,7 @@ export class S3Client {
     const url = URL.parse(endpoint)
     if (!REGION.test(region)) throw wrong('region', region, 'letters, digits and "-"')
     if (url === null || !/^https?:$/.test(url.protocol) || hasMore(url))
-      // It may hold a password, so it is not shown.
+      // The address may hold a password, so it is not shown.
       throw new TypeError(
         'storeInS3: endpoint: must be an address such as https://s3.example.org, without credentials, query and fragment',
       )
@@ -91,8 +91,8 @@ export class S3Client {
   }
 
   /**
-   * The response; also one that refuses. Requests that failed on the way or at the server are sent again, so all of them must be
-   * such that twice is like once.
+   * Sends a request; returns refusals, too. Requests that fail on the network or with a server error are sent again, so all of them must
+   * be idempotent.
    * @throws SandglassError `store_unreachable`, `store_unusable`, `aborted`.
    */
   async send(request: S3Request): Promise<Response> {
@@ -105,12 +105,12 @@ export class S3Client {
 
   /** The text of a response. @throws SandglassError `store_damaged` for one that is too long. */
   async textOf(response: Response, maxBytes: number = MAX_TEXT_BYTES): Promise<string> {
-    // One buffer: a list of pieces of one byte would take a hundred times their size.
+    // One buffer, because a list of pieces of one byte would take a hundred times their size.
     let text = Buffer.allocUnsafe(FIRST_TEXT_BYTES)
     let size = 0
     for await (const part of this.pieces(response)) {
       if (size + part.byteLength > maxBytes)
-        throw new SandglassError('store_damaged', `${this.name} gave an answer that is too long`)
+        throw new SandglassError('store_damaged', `${this.name} sent a response of more than ${maxBytes} bytes`)
       if (size + part.byteLength > text.byteLength) {
         const grown = Buffer.allocUnsafe(Math.min(maxBytes, 2 * (size + part.byteLength)))
         text.copy(grown, 0, 0, size)
@@ -127,19 +127,19 @@ export class S3Client {
     try {
       if (response.body !== null) yield* response.body as ReadableStream<Uint8Array>
     } catch (error) {
-      refuseAborted(signal)
+      throwIfAborted(signal)
       throw this.#unreachable(causeOf(error))
     }
   }
 
-  /** The error of a response that refuses. */
+  /** The error of a refusal. */
   async refusal(response: Response): Promise<SandglassError> {
     const text = await this.textOf(response).catch(() => '')
     const code = /<Code>(\w{1,100})<\/Code>/.exec(text)?.[1] ?? ''
-    // A terminal would obey control characters.
-    const said = /^[ -~]*$/.test(response.statusText) ? response.statusText : ''
-    const why = truncate(`${response.status} ${code || said}`.trim(), 200)
-    return new SandglassError('store_unusable', `${this.name} cannot be used: it answers ${why}`)
+    // Control characters would take effect in a terminal.
+    const statusText = /^[ -~]*$/.test(response.statusText) ? response.statusText : ''
+    const reason = truncate(`${response.status} ${code || statusText}`.trim(), 200)
+    return new SandglassError('store_unusable', `${this.name} cannot be used: it answers ${reason}`)
   }
 
   /** Undefined if the request may succeed when it is sent again, and this is not the last try. */
@@ -182,13 +182,13 @@ export class S3Client {
     if (key === undefined || secret === undefined)
       throw new SandglassError(
         'store_unusable',
-        `${this.name} needs credentials: give accessKeyId and secretAccessKey, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY`,
+        `${this.name} needs credentials: pass accessKeyId and secretAccessKey, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY`,
       )
     for (const [name, value] of Object.entries({ accessKeyId: key, secretAccessKey: secret, sessionToken: token }))
       if (value !== undefined && !HEADER_TEXT.test(value))
         throw new SandglassError(
           'store_unusable',
-          `${this.name} needs credentials: ${name} is empty, or has a blank or a character that is not ASCII`,
+          `${this.name} needs credentials: ${name} is empty, or contains a space or a character that is not printable ASCII`,
         )
     const { AwsClient: Client } = await import('aws4fetch').catch((error: unknown) => {
       throw new SandglassError(

@@ -22,14 +22,14 @@ import {
   type TransferOptions,
 } from './store.ts'
 
-/** S3 takes no more in one request. */
+/** S3's limit for one PUT request. */
 const MAX_PUT_BYTES = 5 * 1024 ** 3
-/** Each state of a record begins with a name of its own, so that equal texts have different tags, and a writer recognises its own. */
+/** Each state of a record begins with a unique id, so that equal texts have different tags, and a writer recognises its own. */
 const ID_LENGTH = 36
 /** S3 lists 1,000 objects at a time, with keys of 200 bytes. */
 const MAX_PAGE_BYTES = 4 * 1024 * 1024
 const MAX_PAGES = 10_000
-/** Bytes of content that are hashed and given at a time. */
+/** Bytes of content that are hashed and passed on at a time. */
 const PIECE_BYTES = 256 * 1024
 const CONFLICTS: readonly number[] = [404, 409, 412]
 
@@ -37,7 +37,7 @@ const CONFLICTS: readonly number[] = [404, 409, 412]
  * Keeps everything in a bucket of an S3-compatible server, which must have conditional writes: `If-None-Match` and `If-Match`
  * of PUT; a server without them is refused. The bucket must exist. Needs the npm package aws4fetch; content waits in a temporary file
  * of the host until its digest is known. Every method may also throw SandglassError `store_unreachable`.
- * @throws TypeError for an option that does not exist or has no such value.
+ * @throws TypeError for an option that does not exist or has an invalid value.
  */
 export function storeInS3(options: S3StoreOptions): Store {
   return new S3Store(new S3Client(options))
@@ -181,7 +181,7 @@ class S3Store implements Store {
     if (!CONFLICTS.includes(response.status)) throw await this.#client.refusal(response)
     if (/NoSuchBucket/.test(await this.#client.textOf(response)))
       throw new SandglassError('store_unusable', `${this.name} does not exist: create it`)
-    // An answer that was lost on the way looks like this when the request is sent again.
+    // If the first response was lost, the repeated request conflicts with its own write.
     const present = await this.#read(object)
     return present?.body.startsWith(id) === true ? present.tag : undefined
   }
@@ -230,10 +230,10 @@ class S3Store implements Store {
       if (next === token) break
       token = next
     }
-    throw new SandglassError('store_damaged', `${this.name} gave a list without an end`)
+    throw new SandglassError('store_damaged', `${this.name} sent an endless list of objects`)
   }
 
-  /** A server that ignores conditions would lose versions. @throws SandglassError `store_unusable`. */
+  /** Refuses a server that ignores conditions, because it would lose versions. @throws SandglassError `store_unusable`. */
   async #checkConditions(): Promise<void> {
     const object = `probe/${randomUUID()}`
     const first = await this.#write(object, 'first', undefined)
@@ -260,10 +260,10 @@ function toTemporaryError(store: string, error: unknown): unknown {
   return isFull
     ? new SandglassError(
         'no_space',
-        `no space is left in ${where}: free some, or set TMPDIR to another one, then try again`,
+        `no space is left in ${where}: free some space, or set TMPDIR to another directory, then try again`,
         { cause: error },
       )
-    : new SandglassError('store_unusable', `${where}, cannot be used: ${errno}; set TMPDIR to another one`, {
+    : new SandglassError('store_unusable', `${where}, cannot be used: ${errno}; set TMPDIR to another directory`, {
         cause: error,
       })
 }
@@ -287,7 +287,7 @@ async function* inLargePieces(pieces: AsyncIterable<Uint8Array>): AsyncGenerator
   if (used > 0) yield large.slice(0, used)
 }
 
-/** An answer that nobody reads would keep its connection. */
+/** Cancels the body, because an unread response would keep its connection. */
 async function discard(response: Response): Promise<void> {
   await response.body?.cancel().catch(() => undefined)
 }
@@ -303,10 +303,10 @@ function recordKey(area: string, key: string): string {
 function tagOf(headers: Headers, store: string): string {
   const tag = headers.get('etag')
   if (tag !== null) return tag
-  throw new SandglassError('store_damaged', `${store} gave a record without an ETag`)
+  throw new SandglassError('store_damaged', `${store} returned a record without an ETag`)
 }
 
-/** By the server's clock alone. */
+/** Computes an age by the server's clock alone. */
 function ageOf(modified: string | null | undefined, headers: Headers): number {
   const age = Date.parse(headers.get('date') ?? '') - Date.parse(modified ?? '')
   return Number.isNaN(age) ? -Infinity : age

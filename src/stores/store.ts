@@ -3,12 +3,12 @@ import { SandglassError } from '../errors/index.ts'
 import { formatValue } from '../support/index.ts'
 
 /**
- * Bytes to store: all of them, pieces that are read one at a time, or a regular file of the host. A string is stored as UTF-8. A file
- * that cannot be read, or that changes meanwhile, is refused with `invalid_request`.
+ * Content to store: bytes, a stream of pieces, or a regular file of the host. A string is stored as UTF-8. A file
+ * that cannot be read, or that changes while it is read, is refused with `invalid_request`.
  */
 export type StoreContent = Uint8Array | string | AsyncIterable<Uint8Array> | { readonly path: string }
 
-/** Content that a store has, named by its digest. */
+/** Content in a store, identified by its digest. */
 export interface StoredBlob {
   /** SHA-256 of the content, in hexadecimal. */
   readonly sha256: string
@@ -24,7 +24,7 @@ export interface TransferOptions {
   readonly signal?: AbortSignal
 }
 
-/** A small text under a key, and the version of it. */
+/** A small text under a key, with its version. */
 export interface StoreRecord {
   readonly key: string
   readonly text: string
@@ -33,41 +33,41 @@ export interface StoreRecord {
 }
 
 /**
- * A place where bytes last: blobs, named by the digest of their content, and small records, changed only by writers who know
- * their present state. Both lie in areas, which share nothing. See {@link storeInMemory}, {@link storeInDirectory} and
+ * A place where bytes last: blobs, identified by the digest of their content, and small records, which only a writer who knows
+ * their current state can change. Both are in areas, which share nothing. See {@link storeInMemory}, {@link storeInDirectory} and
  * {@link storeInS3}.
  *
  * Every method may throw SandglassError `store_unusable`, `store_unreachable`, `store_damaged` or `no_space`, and TypeError for a
  * malformed area, key or digest.
  */
 export interface Store {
-  /** The store in messages, such as `the store /srv/store`. */
+  /** The name of the store in messages, such as `the store /srv/store`. */
   readonly name: string
-  /** Stores content. Content that is already there counts as put now. @throws also `too_large`, `aborted`, and what the content throws. */
+  /** Stores content. Existing content counts as put now. @throws also `too_large`, `aborted`, and the errors of the content. */
   put(area: string, content: StoreContent, options?: TransferOptions): Promise<StoredBlob>
   /**
-   * The pieces of a blob; undefined if it is not there. The last piece is given only if the content fits its name.
-   * @throws `store_damaged`, while it is read, for content that does not fit its name.
+   * The pieces of a blob; undefined if it does not exist. The last piece is returned only if the content matches its digest.
+   * @throws `store_damaged`, while it is read, for content that does not match its digest.
    */
   open(area: string, sha256: string, options?: TransferOptions): Promise<AsyncIterable<Uint8Array> | undefined>
   /**
-   * Writes a blob into an empty file of the host; false if it is not there. Absent where the pieces of {@link open} are as fast.
-   * @throws `store_damaged` for content that does not fit its name: the file then holds something else.
+   * Writes a blob into an empty file of the host; false if it does not exist. Absent where {@link open} is as fast.
+   * @throws `store_damaged` for content that does not match its digest: the file then holds the wrong content.
    */
   copyInto?(area: string, sha256: string, file: FileHandle, options?: TransferOptions): Promise<boolean>
   has(area: string, sha256: string): Promise<boolean>
-  /** All blobs of an area, and how long ago each was put the last time, in milliseconds. */
+  /** All blobs of an area, and the time since each was last put, in milliseconds. */
   blobs(area: string): AsyncIterable<StoredBlob & { readonly ageMs: number }>
-  /** Removes a blob if it was put longer ago than `ageMs`; false if it was not, or is not there. */
+  /** Removes a blob that was last put more than `ageMs` ago; false if it is younger or does not exist. */
   remove(area: string, sha256: string, ageMs: number): Promise<boolean>
-  /** The present state of a record; undefined if it was never written. */
+  /** The current state of a record; undefined if it was never written. */
   read(area: string, key: string): Promise<StoreRecord | undefined>
   /**
-   * Replaces a record whose present tag is `expected`; undefined stands for a record that was never written.
-   * @returns the new tag, or undefined, and nothing is changed, if another writer was faster.
+   * Replaces a record whose current tag is `expected`; undefined stands for a record that was never written.
+   * @returns the new tag; undefined, without a change, if another writer was faster.
    */
   write(area: string, key: string, text: string, expected: string | undefined): Promise<string | undefined>
-  /** All records whose keys lie below a prefix, which is one or more whole segments; all of the area without it. */
+  /** All records whose keys are below a prefix of complete segments; without it, all records of the area. */
   records(area: string, prefix?: string): AsyncIterable<StoreRecord>
   close(): Promise<void>
 }
@@ -80,7 +80,7 @@ const SHA256 = /^[0-9a-f]{64}$/
 /** Segments of a key, at most. */
 export const MAX_SEGMENTS = 4
 
-/** @throws TypeError for an area that cannot be the name of a directory everywhere. */
+/** @throws TypeError for an area that is not a valid directory name on every system. */
 export function checkArea(area: string): string {
   if (typeof area === 'string' && SEGMENT.test(area)) return area
   throw new TypeError(`area ${formatValue(area)}: must be 1 to 128 of a-z, 0-9, _ and -`)
@@ -99,13 +99,13 @@ export function segmentsOf(key: string): readonly string[] {
   )
 }
 
-/** True for what can be the key of a record. Others in the place of a store are not of this program. */
+/** True for a possible key of a record. Other objects in the store belong to other programs. */
 export function isKey(key: unknown): key is string {
   const segments = typeof key === 'string' ? key.split('/', MAX_SEGMENTS + 1) : []
   return segments.length > 0 && segments.length <= MAX_SEGMENTS && segments.every((one) => SEGMENT.test(one))
 }
 
-/** True for what can be the name of a blob. */
+/** True for a possible digest of a blob. */
 export function isDigest(sha256: unknown): sha256 is string {
   return typeof sha256 === 'string' && SHA256.test(sha256)
 }
@@ -119,5 +119,8 @@ export function checkDigest(sha256: string): string {
 /** @throws SandglassError `too_large`. */
 export function checkRecord(text: string): string {
   if (Buffer.byteLength(text) <= MAX_RECORD_BYTES) return text
-  throw new SandglassError('too_large', `a record of a store has at most ${MAX_RECORD_BYTES} bytes`)
+  throw new SandglassError(
+    'too_large',
+    `the record has ${Buffer.byteLength(text)} bytes; the limit of a store is ${MAX_RECORD_BYTES}`,
+  )
 }

@@ -38,12 +38,12 @@ const LANGUAGES: readonly Language[] = [
 ]
 
 /**
- * The blocks between two delimiters: the first word behind the opening one is the language, the code is what follows its line. An
- * end inside of a line is code, unless no other one follows.
+ * Extracts the blocks between two delimiters. The first word after the opening one is the language; the code begins on the next line. An
+ * end delimiter inside of a line is code, unless no other one follows.
  * @throws SandglassError `invalid_request` for an empty delimiter.
  */
 export function extractCodeBlock(input: string, { start, end }: CodeBlockDelimiter): CodeBlock[] {
-  if (start === '' || end === '') throw invalid('delimiter', 'its start or its end is empty')
+  if (start === '' || end === '') throw invalid('delimiter', `${start === '' ? 'start' : 'end'} is empty`)
   const blocks: CodeBlock[] = []
   const ends = new Ends(input, end)
   for (let at = input.indexOf(start); at !== -1;) {
@@ -70,15 +70,15 @@ export function buildBlockSpec(index: number, { language }: Pick<CodeBlock, 'lan
   const name = language.trim().toLowerCase()
   const found = LANGUAGES.find(({ names }) => names.includes(name))
   if (found === undefined)
-    throw invalid('block', `unsupported language: ${language}; give python, bash, javascript or typescript`)
+    throw invalid('block', `unsupported language: ${language}; use python, bash, javascript or typescript`)
   return { file: `code_${index}.${found.extension}`, mode: found.mode, cmd: found.cmd, args: [] }
 }
 
-/** Finds the ends of blocks. Positions only grow, so all of it is read once. */
+/** Finds the ends of blocks. Positions only grow, so the input is read once. */
 class Ends {
   readonly #input: string
   readonly #end: string
-  /** The first end with nothing behind it in its line, at or behind the last position; -1 if there is none. */
+  /** The first end at the end of a line, at or after the last position; -1 if there is none. */
   #next: number | undefined
 
   constructor(input: string, end: string) {
@@ -101,5 +101,5 @@ class Ends {
   }
 }
 
-/** Blanks behind an end that do not matter. */
+/** Maximum number of spaces between an end and the end of its line. */
 const MAX_BLANKS = 80

@@ -16,7 +16,7 @@ export interface CodeExecutionResult {
 
 /** Executes blocks of code. */
 export interface CodeExecutor {
-  /** The output has everything that blocks do, failures included. @throws SandglassError when the machinery fails. */
+  /** The output includes failures of blocks. @throws SandglassError when the infrastructure fails. */
   executeCode(input: CodeExecutionInput, options?: CallOptions): Promise<CodeExecutionResult>
   codeBlockDelimiter(): CodeBlockDelimiter
 }

@@ -14,27 +14,27 @@ import type { RebindableCodeExecutor } from './run-env.ts'
 export interface CodeExecutorOptions {
   /** Executes everything in this workspace, where files stay. Default: each execution in a workspace of its own. */
   readonly workspace?: Workspace
-  /** Of the workspaces that it makes. */
+  /** The policy of the workspaces that it makes. */
   readonly policy?: WorkspacePolicy
-  /** Of each block. Default: that of the engine. */
+  /** The timeout of each block, in milliseconds. Default: that of the engine. */
   readonly timeoutMs?: number
   /** Default: three backquotes. */
   readonly delimiter?: CodeBlockDelimiter
-  /** Removes the files of blocks from `workspace` when they have run. What blocks made stays. Default true. */
+  /** Removes the files of blocks from `workspace` after they have run. Files that blocks made stay. Default true. */
   readonly cleanTempFiles?: boolean
-  /** Globs of the files to return. Default: all below `out/`, and what blocks left in their directory. */
+  /** Globs of the files to return. Default: all below `out/`, and the files that blocks left in their directory. */
   readonly collect?: readonly string[]
 }
 
 const FENCE = '```'
-/** Takes the directory of the blocks, and their names. */
+/** A shell script. Its arguments are the directory of the blocks, and their names. */
 const CLEAN =
   'cd -- "$1" || exit; shift; rm -f -- "$@" __pycache__/code_*; cd .. && rmdir "$OLDPWD/__pycache__" "$OLDPWD"'
 /** The first Node that runs TypeScript by removing the types, without a flag. */
 const TYPES_STRIPPED = { major: 22, minor: 18 }
 
 /**
- * An executor of code blocks over an engine. A block runs in the directory `src`, and the next one after it, whatever became of it.
+ * Makes an executor of code blocks over an engine. Blocks run in the directory `src`, one after the other, even if one fails.
  * @throws TypeError for an option that does not exist.
  */
 export function newCodeExecutor(engine: Engine, options: CodeExecutorOptions = {}): RebindableCodeExecutor {
@@ -102,7 +102,7 @@ class Execution {
     return { output, outputFiles }
   }
 
-  /** Removes the blocks and their byte code, and the directory if nothing else is in it. Blocks may have removed any of it. */
+  /** Removes the blocks and their byte code, and the directory if it is then empty. Blocks may have removed any of these. */
   async #clean(written: readonly string[]): Promise<void> {
     await this.#run('sh', ['-c', CLEAN, 'sh', this.#directory, ...written], '')
   }
@@ -151,7 +151,7 @@ function checkInput(input: CodeExecutionInput): CodeExecutionInput {
   if (!Array.isArray(codeBlocks)) throw invalid('codeBlocks', `${formatValue(codeBlocks)} is not an array of blocks`)
   for (const [index, { code, language }] of codeBlocks.entries())
     if (typeof code !== 'string' || typeof language !== 'string')
-      throw invalid(`codeBlocks[${index}]`, 'its code or its language is not a string')
+      throw invalid(`codeBlocks[${index}]`, `${typeof code === 'string' ? 'language' : 'code'} is not a string`)
   return input
 }
 
@@ -164,7 +164,7 @@ function specOf(index: number, block: CodeBlock): BlockSpec | Error {
   }
 }
 
-/** Undefined for a program that ended well. */
+/** Describes the failure of a program; undefined if it succeeded. */
 function failureOf({ exitCode, timedOut, durationMs }: RunResult, cmd: string): string | undefined {
   if (timedOut) return `cmd=${cmd}: killed after ${Math.round(durationMs)} ms`
   return exitCode === 0 ? undefined : `cmd=${cmd}: exit code ${exitCode}`
@@ -174,7 +174,7 @@ function failureText(before: string, index: number, problem: string): string {
   return `${lineBreak(before)}Error executing code block ${index}: ${problem}\n`
 }
 
-/** Ends a line that has no end. */
+/** The line break that an incomplete last line needs. */
 function lineBreak(text: string): string {
   return text === '' || text.endsWith('\n') ? '' : '\n'
 }

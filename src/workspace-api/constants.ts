@@ -20,7 +20,7 @@ export const envSkillsDir = 'SKILLS_DIR'
 export const envWorkDir = 'WORK_DIR'
 /** Variable of programs: the path of {@link dirOut}. */
 export const envOutputDir = 'OUTPUT_DIR'
-/** Variable of programs: a directory below {@link dirRuns} that this program alone was given. */
+/** Variable of programs: a directory below {@link dirRuns} for this program alone. */
 export const envRunDir = 'RUN_DIR'
 /** Variable of programs whose working directory is in a skill: the name of the skill. */
 export const envSkillName = 'SKILL_NAME'

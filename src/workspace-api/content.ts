@@ -12,13 +12,13 @@ export interface FoundFile {
 }
 
 const MAX_LINKS = 40
-/** Entries that a collection looks at; more are an error. */
-const MOST_FILES = 100_000
+/** Maximum number of entries that a collection examines; more are an error. */
+const MAX_ENTRIES = 100_000
 const BINARY = 'application/octet-stream'
 
 /**
- * The regular files that globs match, by path, each once, even if a link names it as well.
- * @param maxFiles stops behind one file more, which shows that there are more.
+ * The regular files that globs match, sorted by path. A file that a link also names is listed once.
+ * @param maxFiles one more file is returned if there are more.
  */
 export async function findFiles(
   { sandbox }: OpenWorkspace,
@@ -28,23 +28,23 @@ export async function findFiles(
   if (globs.length === 0) return { files: [], skipped: [] }
   const options = signal === undefined ? {} : { signal }
   const links = new Map<string, string>()
-  for await (const { path, kind, target } of sandbox.list('', { patterns: globs, maxEntries: MOST_FILES, ...options }))
+  for await (const { path, kind, target } of sandbox.list('', { patterns: globs, maxEntries: MAX_ENTRIES, ...options }))
     if (kind === 'link' && target !== undefined) links.set(path, target)
   const files = new Map<string, FoundFile>()
   const skipped: SkippedFile[] = []
   const onSkipped = (file: SkippedFile): void => void skipped.push(file)
-  const bounds = { maxFiles: MOST_FILES, maxTotalBytes: Number.MAX_SAFE_INTEGER, onSkipped, ...options }
+  const bounds = { maxFiles: MAX_ENTRIES, maxTotalBytes: Number.MAX_SAFE_INTEGER, onSkipped, ...options }
   for await (const { path, size } of sandbox.collect(globs, bounds)) {
     if (isMetadataDraft(path)) continue
-    const real = endOf(path, links)
-    // The name of the file itself wins over a link to it.
+    const real = followLinks(path, links)
+    // The path of the file itself takes precedence over a link to it.
     if (!files.has(real) || real === path) files.set(real, { path, size })
     if (files.size > maxFiles) break
   }
   return { files: [...files.values()].toSorted((a, b) => (a.path < b.path ? -1 : 1)), skipped }
 }
 
-/** Reads at most so many bytes of a file. */
+/** Reads at most `maxBytes` of a file. */
 export async function readBeginning(
   { sandbox }: OpenWorkspace,
   path: string,
@@ -62,23 +62,23 @@ export async function readBeginning(
   return Buffer.concat(pieces)
 }
 
-/** The MIME type of a file: by its name; else a text if it is UTF-8 without NUL. */
+/** The MIME type of a file, by its name; otherwise `text/plain` for UTF-8 without NUL. */
 export async function mimeTypeOf(path: string, data: Uint8Array | undefined): Promise<string> {
-  // Imported only if there are files: its table takes 10 ms to load.
+  // Imported only if there are files, because loading its table takes 10 ms.
   const { default: mime } = await import('mime')
   const known = mime.getType(path)
   if (known !== null) return known
-  return data !== undefined && data.length > 0 && !data.includes(0) && isUtf8(wholeCharacters(data))
+  return data !== undefined && data.length > 0 && !data.includes(0) && isUtf8(completeCharacters(data))
     ? 'text/plain'
     : BINARY
 }
 
-/** The text of a text file; `''` for any other. A character that the limit cut is left out. */
+/** The text of a text file; `''` for any other. An incomplete last character is left out. */
 export function textOf(mimeType: string, data: Uint8Array): string {
-  return isTextMime(mimeType) ? Buffer.from(wholeCharacters(data)).toString('utf8') : ''
+  return isTextMime(mimeType) ? Buffer.from(completeCharacters(data)).toString('utf8') : ''
 }
 
-function wholeCharacters(data: Uint8Array): Uint8Array {
+function completeCharacters(data: Uint8Array): Uint8Array {
   for (let back = 1; back <= Math.min(3, data.length); back += 1) {
     const byte = data[data.length - back] as number
     if ((byte & 0xc0) === 0x80) continue
@@ -88,8 +88,8 @@ function wholeCharacters(data: Uint8Array): Uint8Array {
   return data
 }
 
-/** The end of a chain of links, by their names. */
-function endOf(path: string, links: ReadonlyMap<string, string>): string {
+/** Resolves a chain of links by their paths. */
+function followLinks(path: string, links: ReadonlyMap<string, string>): string {
   let at = path
   for (let count = 0; count < MAX_LINKS; count += 1) {
     const target = links.get(at)

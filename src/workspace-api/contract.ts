@@ -9,9 +9,9 @@ export interface Workspace {
   readonly path: string
 }
 
-/** Demands on a workspace. One that the engine cannot meet is refused. */
+/** Requirements of a workspace. One that the engine cannot meet is refused. */
 export interface WorkspacePolicy {
-  /** True to refuse isolation by the language alone. Default false; every engine gives the best that it has. */
+  /** True to refuse isolation by the language alone. Default false; every engine uses its strongest isolation. */
   readonly isolated?: boolean
   /** True to keep the files when it is cleaned up. An engine of a Sandglass refuses it. */
   readonly persist?: boolean
@@ -33,9 +33,9 @@ export interface Capabilities {
   readonly readOnlyMount: boolean
   /** True if output can be read while a program runs. */
   readonly streaming: boolean
-  /** Bytes that the files of a workspace can take, where the options of its engine set them; undefined otherwise. */
+  /** Limit of the files of a workspace in bytes, if the options of its engine set it; undefined otherwise. */
   readonly maxDiskBytes: number | undefined
-  /** True if programs can be run; else scripts and files alone. */
+  /** True if programs can be run; otherwise only scripts and files are available. */
   readonly programs: boolean
   /** True if several programs can run at once, and in a terminal. */
   readonly interactive: boolean
@@ -45,9 +45,9 @@ export interface Capabilities {
 
 /** Options of {@link WorkspaceFS.stageDirectory}. */
 export interface StageOptions extends CallOptions {
-  /** True for a tree that no program in the workspace can change; refused where the engine cannot hold to that. */
+  /** True for a tree that no program in the workspace can change; refused where the engine cannot guarantee that. */
   readonly readOnly?: boolean
-  /** Lets a read-only tree be shown from a directory of the host instead of being copied into the workspace. */
+  /** Lets a read-only tree be mounted from a directory of the host instead of being copied into the workspace. */
   readonly allowMount?: boolean
 }
 
@@ -55,26 +55,26 @@ export interface StageOptions extends CallOptions {
 export interface WorkspaceManager {
   /**
    * Makes a workspace of its own, whatever the id of the execution.
-   * @throws SandglassError `feature_unavailable` or `limit_not_enforceable` for a policy that the engine cannot keep.
+   * @throws SandglassError `feature_unavailable` or `limit_not_enforceable` for a policy that the engine cannot enforce.
    */
   createWorkspace(execId: string, policy?: WorkspacePolicy, options?: CallOptions): Promise<Workspace>
   /** Ends a workspace with everything in it. Idempotent. */
   cleanup(ws: Workspace, options?: CallOptions): Promise<void>
   /**
-   * The instance behind a workspace; a registry makes a new workspace when it is another one than at first. Absent: it never changes.
-   * @throws the reason why it is unknown; a registry passes the error on, and keeps the workspace.
+   * The instance behind a workspace; a registry makes a new workspace when the instance has changed. Absent: it never changes.
+   * @throws if the instance cannot be determined; a registry passes the error on, and keeps the workspace.
    */
   instanceOf?(ws: Workspace, options?: CallOptions): Promise<string>
 }
 
 /** Files of workspaces. */
 export interface WorkspaceFS {
-  /** Writes files. @throws SandglassError `invalid_request`, `path_refused` for a path that leads out, `no_space` */
+  /** Writes files. @throws SandglassError `invalid_request`, `path_refused` for a path that escapes the workspace, `no_space` */
   putFiles(ws: Workspace, files: readonly PutFile[], options?: CallOptions): Promise<void>
   /**
-   * Stages a directory of the host. A link in it that leads out is refused, and so are devices and sockets.
-   * @returns `mountUsed`: true if it is shown from the host, and read-only.
-   * @throws SandglassError `invalid_request`, `path_refused`, `limit_not_enforceable` for `readOnly` where that cannot be held
+   * Stages a directory of the host. Links that lead out of it, devices and sockets are refused.
+   * @returns `mountUsed`: true if it is mounted from the host, and read-only.
+   * @throws SandglassError `invalid_request`, `path_refused`, `limit_not_enforceable` for `readOnly` where that cannot be guaranteed
    */
   stageDirectory(
     ws: Workspace,
@@ -82,13 +82,13 @@ export interface WorkspaceFS {
     to: string,
     options?: StageOptions,
   ): Promise<{ readonly mountUsed: boolean }>
-  /** The regular files in the workspace that globs match, each once, by path, cut after 4 MiB. @throws SandglassError */
+  /** The regular files in the workspace that globs match, each once, sorted by path, truncated after 4 MiB. @throws SandglassError */
   collect(ws: Workspace, patterns: readonly string[], options?: CallOptions): Promise<File[]>
-  /** Puts inputs in place, in order. @throws SandglassError naming the input. */
+  /** Stages inputs, in order. @throws SandglassError naming the input. */
   stageInputs(ws: Workspace, specs: readonly InputSpec[], options?: CallOptions): Promise<void>
   /**
-   * Collects files by a spec. A file that is cut is never saved.
-   * @throws SandglassError `too_large` for such a file, before anything is saved
+   * Collects files by a spec. A truncated file is never saved.
+   * @throws SandglassError `too_large` for a file that would be truncated, before anything is saved
    */
   collectOutputs(ws: Workspace, spec: OutputSpec, options?: CallOptions): Promise<OutputManifest>
 }
@@ -96,13 +96,13 @@ export interface WorkspaceFS {
 /** Runs programs to their end. */
 export interface ProgramRunner {
   /**
-   * Runs a program. What it does is a value; one that does not exist has the exit code -1.
+   * Runs a program. Whatever it does is a value; a program that does not exist has the exit code -1.
    * @throws SandglassError `invalid_request`, `path_refused`, `limit_not_enforceable`, `aborted`
    */
   runProgram(ws: Workspace, spec: RunProgramSpec, options?: CallOptions): Promise<RunResult>
 }
 
-/** A runner that starts programs with which a caller talks. */
+/** A runner that starts interactive programs. */
 export interface InteractiveProgramRunner {
   /** Starts a program. @throws SandglassError `program_not_found`, and what `runProgram` throws. */
   startProgram(ws: Workspace, spec: InteractiveProgramSpec, options?: CallOptions): Promise<ProgramSession>
@@ -112,7 +112,7 @@ export interface InteractiveProgramRunner {
 export interface Engine {
   manager(): WorkspaceManager
   fs(): WorkspaceFS
-  /** Startable programs are there if it has `startProgram`. */
+  /** Interactive programs are available if it has `startProgram`. */
   runner(): ProgramRunner & Partial<InteractiveProgramRunner>
   describe(): Capabilities
 }
@@ -133,7 +133,7 @@ const NOTHING: Capabilities = {
   limits: [],
 }
 
-/** An engine made of its parts. Without `capabilities` it claims nothing. */
+/** Makes an engine from its parts. Without `capabilities` it reports none. */
 export function newEngine(
   manager: WorkspaceManager,
   fs: WorkspaceFS,

@@ -11,7 +11,7 @@ export interface PutFile {
 export interface File {
   /** Its path, relative to the workspace. */
   readonly name: string
-  /** Its text if the MIME type is that of a text, else `''`. */
+  /** Its text if the MIME type is a text type, else `''`. */
   readonly content: string
   /** Its bytes, up to the limit. */
   readonly data: Uint8Array
@@ -27,7 +27,7 @@ export interface FileRef {
   /** Its path, relative to the workspace. */
   readonly name: string
   readonly mimeType: string
-  /** Its text, if the spec says `inline` and the MIME type is that of a text; else `''`. */
+  /** Its text, if the spec says `inline` and the MIME type is a text type; else `''`. */
   readonly content: string
   /** The name of the artifact; `''` if it was not saved. */
   readonly savedAs: string
@@ -35,16 +35,16 @@ export interface FileRef {
   readonly version: number
   /** The size of the whole file. */
   readonly sizeBytes: number
-  /** True if the file is longer than the limits let it be read. */
+  /** True if the limits allowed only a part of the file to be read. */
   readonly truncated: boolean
 }
 
 /** The files that a spec collected. */
 export interface OutputManifest {
   readonly files: readonly FileRef[]
-  /** True if there were more files, or more bytes, than the limits admit. */
+  /** True if there were more files or more bytes than the limits allow. */
   readonly limitsHit: boolean
-  /** Entries that matched and are no files in the workspace: links that lead out or nowhere, devices. */
+  /** Matching entries that are not files in the workspace: links that lead out or nowhere, devices. */
   readonly skipped: readonly { readonly path: string; readonly message: string }[]
 }
 
@@ -56,6 +56,6 @@ export interface InputSpec {
   readonly to?: string
   /** `link`: a link, or the file of the host itself, where that is possible; else a copy. Default `copy`. */
   readonly mode?: 'copy' | 'link'
-  /** For an artifact without a version, takes the version that was last staged to the same path. */
+  /** For an artifact without a version, uses the version that was last staged to the same path. */
   readonly pin?: boolean
 }

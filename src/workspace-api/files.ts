@@ -31,7 +31,7 @@ export class SandglassFS implements WorkspaceFS {
     const entries = files.map(
       ({ path, content, mode = 0 }): [string, { content: Uint8Array | string; mode: number }] => [
         checkPath('path', path),
-        // 0 is how Go leaves a field out.
+        // 0 stands for an absent field, as in Go.
         { content, mode: mode === 0 ? defaultScriptFileMode : mode },
       ],
     )
@@ -54,7 +54,7 @@ export class SandglassFS implements WorkspaceFS {
     const workspace = this.#open.of(ws)
     const { files } = await findFiles(workspace, relativeGlobs(patterns), { maxFiles: MAX_COLLECTED_FILES, signal })
     if (files.length > MAX_COLLECTED_FILES)
-      throw invalid('patterns', `more than ${MAX_COLLECTED_FILES} files match; take collectOutputs, which has limits`)
+      throw invalid('patterns', `more than ${MAX_COLLECTED_FILES} files match; use collectOutputs, which has limits`)
     const collected: File[] = []
     for (const { path, size } of files) {
       const data = await readBeginning(workspace, path, MAX_FILE_BYTES, signal)

@@ -15,7 +15,7 @@ const PREFIX = /^\$(?:\{(\w+)\}|(\w+))(?:[/\\]|$)/
 
 /**
  * Rewrites globs that begin with `$OUTPUT_DIR`, `${WORK_DIR}` and the like into paths relative to the workspace. Blank ones are
- * dropped, unknown variables stay, and `$WORK_DIRfoo` names another variable than `$WORK_DIR`.
+ * dropped, unknown variables stay, and `$WORK_DIRfoo` is another variable than `$WORK_DIR`.
  */
 export function normalizeGlobs(patterns: readonly string[]): string[] {
   return patterns.map((pattern) => withoutVariable(pattern.trim())).filter((pattern) => pattern !== '')
@@ -33,7 +33,7 @@ export function normalizeCwd(cwd: string): string {
   return path
 }
 
-/** The globs as the workspace takes them: without `./`, doubled `/`, and those that can match the root alone. */
+/** Normalises globs for the workspace: removes `./`, repeated `/`, and globs that match only the root. */
 export function relativeGlobs(patterns: readonly string[]): string[] {
   return normalizeGlobs(patterns)
     .map((pattern) => posix.normalize(pattern).replace(/\/$/, ''))

@@ -15,7 +15,7 @@ import { stageTree } from './stage-tree.ts'
 
 type Resolution = Pick<InputRecord, 'resolved' | 'version' | 'mode'>
 
-/** Puts inputs of one workspace in place. */
+/** Stages inputs of one workspace. */
 export class InputStager {
   readonly #workspace: OpenWorkspace
   readonly #hostDirectories: readonly string[]
@@ -36,7 +36,7 @@ export class InputStager {
     const ref = parseInputRef(from)
     const to = checkPath(given === '' ? `${dirWork}/inputs/${inputNameOf(from)}` : given.replace(/\/$/, ''))
     try {
-      const found = await this.#take(ref, to, mode === 'link', pin)
+      const found = await this.#stageRef(ref, to, mode === 'link', pin)
       await this.#workspace.update((now) => withRecord(now, 'inputs', { from, to, ...found, timestamp: new Date() }))
     } catch (error) {
       if (!(error instanceof SandglassError)) throw error
@@ -44,20 +44,20 @@ export class InputStager {
     }
   }
 
-  #take(ref: InputRef, to: string, isLink: boolean, pin: boolean): Promise<Resolution> {
+  #stageRef(ref: InputRef, to: string, isLink: boolean, pin: boolean): Promise<Resolution> {
     switch (ref.scheme) {
       case 'artifact':
-        return this.#takeArtifact(ref.name, ref.version, to, pin)
+        return this.#stageArtifact(ref.name, ref.version, to, pin)
       case 'host':
-        return this.#takeHost(ref.path, to, isLink)
+        return this.#stageHostPath(ref.path, to, isLink)
       case 'workspace':
-        return this.#takeInside(`${this.#workspace.path}/${ref.path}`, ref.path, to, isLink)
+        return this.#stageInside(`${this.#workspace.path}/${ref.path}`, ref.path, to, isLink)
       case 'skill':
-        return this.#takeSkill(ref.path, to, isLink)
+        return this.#stageSkillPath(ref.path, to, isLink)
     }
   }
 
-  async #takeArtifact(name: string, given: number | null, to: string, pin: boolean): Promise<Resolution> {
+  async #stageArtifact(name: string, given: number | null, to: string, pin: boolean): Promise<Resolution> {
     if (artifactServiceFromContext() === undefined)
       throw invalid('from', 'there is no artifact service here: call this within withArtifactService(service, () => …)')
     const pinned = pin ? pinnedVersion(this.#workspace.metadata.inputs, name, to) : undefined
@@ -66,7 +66,7 @@ export class InputStager {
     return { resolved: name, version, mode: 'copy' }
   }
 
-  async #takeHost(path: string, to: string, isLink: boolean): Promise<Resolution> {
+  async #stageHostPath(path: string, to: string, isLink: boolean): Promise<Resolution> {
     const source = await this.#resolveAllowed(path)
     if ((await stat(source)).isDirectory()) {
       const { mountUsed } = await stageTree(this.#workspace, source, to, {
@@ -81,27 +81,27 @@ export class InputStager {
       await this.#workspace.sandbox.put({ [to]: { stream: stream as AsyncIterable<Uint8Array> } }, this.#options)
       return { resolved: source, mode: 'copy' }
     }
-    const shown = await this.#workspace.sandbox.addInput(to, source, {
+    const mounted = await this.#workspace.sandbox.addInput(to, source, {
       readOnly: true,
       replace: true,
       noLinks: true,
       ...this.#options,
     })
-    await linkInside(this.#workspace, shown.path, to, this.#signal)
+    await linkInside(this.#workspace, mounted.path, to, this.#signal)
     return { resolved: source, mode: 'link' }
   }
 
-  async #takeSkill(path: string, to: string, isLink: boolean): Promise<Resolution> {
+  async #stageSkillPath(path: string, to: string, isLink: boolean): Promise<Resolution> {
     const [name = '', ...rest] = path.split('/')
     const { skills } = this.#workspace.metadata
     const skill = Object.hasOwn(skills, name) ? skills[name] : undefined
     if (skill === undefined)
-      throw invalid('from', `there is no skill ${formatValue(name)} in the workspace; stage it by stageSkill`)
-    const directory = this.#workspace.shown.get(skill.relPath) ?? `${this.#workspace.path}/${dirSkills}/${name}`
-    return this.#takeInside([directory, ...rest].join('/'), path, to, isLink, directory)
+      throw invalid('from', `there is no skill ${formatValue(name)} in the workspace; stage it with stageSkill`)
+    const directory = this.#workspace.mounted.get(skill.relPath) ?? `${this.#workspace.path}/${dirSkills}/${name}`
+    return this.#stageInside([directory, ...rest].join('/'), path, to, isLink, directory)
   }
 
-  async #takeInside(
+  async #stageInside(
     target: string,
     resolved: string,
     to: string,
@@ -113,7 +113,7 @@ export class InputStager {
     return { resolved, mode: isLink ? 'link' : 'copy' }
   }
 
-  /** The real path of a file of the host, if the embedder allowed it. */
+  /** The real path of a file of the host. @throws SandglassError `mount_refused` if the embedder does not allow it. */
   async #resolveAllowed(path: string): Promise<string> {
     const source = await resolveRealPath(path)
     for (const directory of this.#hostDirectories) {

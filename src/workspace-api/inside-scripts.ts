@@ -3,12 +3,12 @@ import { withoutSpans } from '../telemetry/index.ts'
 import type { OpenWorkspace } from './open-workspaces.ts'
 
 /*
- * Links and copies inside of a workspace are made inside of its sandbox: whatever a script has put in the way there, it
- * leads nowhere that the script could not go itself. Nothing but `os` is imported, because a file of the workspace could have the name
+ * Links and copies inside of a workspace are made inside of its sandbox: whatever links a script has put there, they
+ * lead nowhere that the script could not go itself. Only `os` is imported, because a file of the workspace could have the name
  * of another module.
  */
 
-/** Links `to` to `target`, in place of a file or a link that is there. */
+/** Links `to` to `target`, and replaces an existing file or link. */
 const LINK = `
 import os
 os.makedirs(os.path.dirname(to) or ".", exist_ok=True)
@@ -21,7 +21,7 @@ except OSError:
     raise
 `
 
-/** Copies a file or a directory. Links in it become what they lead to, unless that is outside of \`root\`. */
+/** Copies a file or a directory. Links in it are followed; a target outside of \`root\` is an error. */
 const COPY = `
 import os
 

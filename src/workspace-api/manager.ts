@@ -40,7 +40,7 @@ export class SandglassManager implements WorkspaceManager {
     if (typeof execId !== 'string') throw invalid('execId', `${formatValue(execId)} is not a string`)
     const options = { ...this.#options, ...this.#optionsOf(policy) }
     const sandbox = await this.#openSandbox(execId === '' ? options : { ...options, executionId: execId }, signal)
-    // The sandbox's own id keeps ids of executions apart that look the same.
+    // The sandbox's own id keeps workspaces with the same execution id distinct.
     const id = [safeExecId(execId).slice(0, MAX_EXEC_ID), sandbox.id].filter((part) => part !== '').join('.')
     const workspace = new OpenWorkspace(id, execId, PATH, sandbox)
     try {
@@ -76,12 +76,12 @@ export class SandglassManager implements WorkspaceManager {
     if (isolated && ['language-only', 'none'].includes(isolation))
       throw new SandglassError(
         'limit_not_enforceable',
-        `policy.isolated: the isolation of this engine is ${isolation}; take local or docker`,
+        `policy.isolated: the isolation of this engine is ${isolation}; use the engine local or docker`,
       )
     if (persist)
       throw new SandglassError(
         'feature_unavailable',
-        'policy.persist: this engine ends a workspace with its files; save outputs as artifacts, or take sg.workspace({ persist, store })',
+        'policy.persist: this engine ends a workspace with its files; save outputs as artifacts, or use sg.workspace({ persist, store })',
       )
     if (!Number.isSafeInteger(maxDiskBytes) || maxDiskBytes < 0)
       throw invalid('policy.maxDiskBytes', `${formatValue(maxDiskBytes)} is not a whole number of bytes`)
@@ -89,7 +89,7 @@ export class SandglassManager implements WorkspaceManager {
     return { limits: { ...this.#options.limits, diskBytes: maxDiskBytes } }
   }
 
-  /** The signal of a call ends the making of a workspace, and not the workspace. */
+  /** The signal of a call aborts the opening of a workspace, but does not close the open workspace. */
   async #openSandbox(options: WorkspaceOptions, signal: AbortSignal | undefined): Promise<OpenWorkspace['sandbox']> {
     const making = new AbortController()
     const onAbort = (): void => making.abort()

@@ -12,9 +12,9 @@ export interface SkillMeta {
   readonly name: string
   /** Relative to the workspace. */
   readonly relPath: string
-  /** The SHA-256 that `dirDigest` gives. */
+  /** The SHA-256 that `dirDigest` computes. */
   readonly digest: string
-  /** True if it is shown from the host, and read-only. */
+  /** True if it is mounted from the host, and read-only. */
   readonly mounted: boolean
   readonly stagedAt: Date
 }
@@ -53,19 +53,19 @@ export interface WorkspaceMetadata {
 
 const VERSION = 1
 const MAX_FILE_BYTES = 16 * 1024 * 1024
-/** Every call adds records, and each is in the file. */
+/** Bounds the file, because every call adds records. */
 const MAX_RECORDS = 1000
 const DIRECTORIES = [dirSkills, dirWork, dirRuns, dirOut]
-/** Drafts of the file, as programs that use these directories name them: process, time, counter, random. */
+/** The names of drafts of the file, also those of other programs: process, time, counter, random. */
 const DRAFT = /^\.metadata\.(?:[1-9]\d*\.\d+\.\d+\.(?:[0-9a-f]{16}|norand)\.)?tmp$/
 
-/** Metadata of a workspace in which nothing happened yet. */
+/** Makes the metadata of a new workspace. */
 export function newMetadata(now: Date = new Date()): WorkspaceMetadata {
   return { version: VERSION, createdAt: now, updatedAt: now, lastAccess: now, skills: {}, inputs: [], outputs: [] }
 }
 
 /**
- * Makes the directories of a workspace and its metadata in a directory of the host, unless they are there.
+ * Makes the missing directories and metadata of a workspace in a directory of the host.
  * @returns the path of each directory by its name, and of the root under `''`.
  * @throws SandglassError `workspace_io`
  */
@@ -84,9 +84,9 @@ export async function ensureLayout(root: string): Promise<Readonly<Record<string
 }
 
 /**
- * Reads the metadata of a directory of the host; new ones if there are none.
+ * Reads the metadata of a directory of the host; returns new ones if there are none.
  * @throws SandglassError `workspace_io` if they cannot be read, or are damaged: the file is then renamed to `metadata.json.corrupt-…`,
- * which the message names, and the next call gives new ones.
+ * which the message names, and the next call returns new ones.
  */
 export async function loadMetadata(root: string): Promise<WorkspaceMetadata> {
   const path = join(root, metaFileName)
@@ -97,11 +97,11 @@ export async function loadMetadata(root: string): Promise<WorkspaceMetadata> {
     if (errnoOf(error) === 'ENOENT') return newMetadata()
     throw metadataError(path, 'could not be read', error)
   }
-  // While it is open, no other file has its number.
+  // While the file is open, no other file can get its inode number.
   await using read = file
   let bytes: Buffer
   try {
-    bytes = await readWhole(read)
+    bytes = await readBounded(read)
   } catch (error) {
     throw metadataError(path, 'could not be read', error)
   }
@@ -114,19 +114,19 @@ export async function loadMetadata(root: string): Promise<WorkspaceMetadata> {
   }
 }
 
-async function readWhole(file: FileHandle): Promise<Buffer> {
+async function readBounded(file: FileHandle): Promise<Buffer> {
   const { size } = await file.stat()
-  if (size > MAX_FILE_BYTES) throw new RangeError(`it has ${size} bytes; at most ${MAX_FILE_BYTES}`)
+  if (size > MAX_FILE_BYTES) throw new RangeError(`it has ${size} bytes; the limit is ${MAX_FILE_BYTES}`)
   return file.readFile()
 }
 
-/** Renames a file, unless another one has taken its place meanwhile: then the result is undefined. */
+/** Renames a damaged file. Returns undefined if another file has replaced it meanwhile. */
 async function setAside(path: string, ino: number): Promise<string | undefined> {
   const aside = `${path}.corrupt-${randomUUID()}`
   try {
     await rename(path, aside)
     if ((await stat(aside)).ino === ino) return aside
-    // Put back, unless a still newer one is there.
+    // Put the newer file back, unless an even newer one exists.
     await link(aside, path).catch((error: unknown) => {
       if (errnoOf(error) !== 'EEXIST') throw error
     })
@@ -139,7 +139,7 @@ async function setAside(path: string, ino: number): Promise<string | undefined> 
 }
 
 /**
- * Writes the metadata of a directory of the host: as a whole or not at all.
+ * Writes the metadata of a directory of the host atomically.
  * @throws SandglassError `workspace_io`
  */
 export async function saveMetadata(root: string, metadata: WorkspaceMetadata): Promise<void> {
@@ -162,7 +162,7 @@ export async function saveMetadata(root: string, metadata: WorkspaceMetadata): P
 
 /**
  * Changes the metadata of a directory of the host, one process at a time.
- * @throws SandglassError `aborted`; what `loadMetadata` and `saveMetadata` throw; what `change` throws
+ * @throws SandglassError `aborted`; the errors of `loadMetadata`, `saveMetadata` and `change`
  */
 export async function updateMetadata(
   root: string,
@@ -182,7 +182,7 @@ export async function updateMetadata(
   }
 }
 
-/** Metadata with one more record; the oldest of very many are dropped. */
+/** Adds a record to metadata; above the limit, the oldest records are dropped. */
 export function withRecord<K extends 'inputs' | 'outputs'>(
   metadata: WorkspaceMetadata,
   kind: K,
@@ -191,13 +191,13 @@ export function withRecord<K extends 'inputs' | 'outputs'>(
   return { ...markUpdated(metadata), [kind]: [...metadata[kind], record].slice(-MAX_RECORDS) }
 }
 
-/** Metadata that were changed now. */
+/** Sets the times of metadata to now. */
 export function markUpdated(metadata: WorkspaceMetadata): WorkspaceMetadata {
   const now = new Date()
   return { ...metadata, updatedAt: now, lastAccess: now }
 }
 
-/** The version of an artifact that was last staged to a path; undefined if it was not. */
+/** The version of an artifact that was last staged to a path; undefined if none was. */
 export function pinnedVersion(inputs: readonly InputRecord[], name: string, to: string): number | undefined {
   if (name === '') return undefined
   return inputs.findLast((record) => record.resolved === name && record.to === to && record.version !== undefined)
@@ -209,7 +209,7 @@ export function isMetadataDraft(path: string): boolean {
   return DRAFT.test(path)
 }
 
-/** Metadata as the text of their file, in snake_case. */
+/** Formats metadata as the text of their file, in snake_case. */
 export function metadataText(metadata: WorkspaceMetadata): string {
   const { version, createdAt, updatedAt, lastAccess, skills, inputs, outputs } = metadata
   const skillsOnFile = Object.entries(skills).map(
@@ -272,7 +272,7 @@ const fileShape = z.object({
     .nullish(),
 })
 
-/** @throws Error that says what is wrong with the text. */
+/** @throws Error that names the invalid field. */
 function metadataOf(bytes: Uint8Array): WorkspaceMetadata {
   const parsed = fileShape.safeParse(parseBounded(bytes))
   if (!parsed.success) {

@@ -6,7 +6,7 @@ import type { ProgramLog, ProgramPoll, ProgramSession, ProgramState, RunResult }
 
 const MAX_OUTPUT_BYTES = 1024 * 1024
 
-/** A program of a workspace as a session. It has ended when all of its output is here. */
+/** A program of a workspace as a session. It counts as ended once all of its output has arrived. */
 export class OpenSession implements ProgramSession {
   readonly #program: Program
   readonly #stdout = new OutputWindow(MAX_OUTPUT_BYTES)
@@ -16,8 +16,8 @@ export class OpenSession implements ProgramSession {
 
   constructor(program: Program) {
     this.#program = program
-    this.#ended = this.#keep()
-    // A caller who asks gets the error of a lost workspace.
+    this.#ended = this.#readOutput()
+    // `poll` and `kill` report the error of a lost workspace.
     this.#ended.catch(() => undefined)
   }
 
@@ -26,7 +26,7 @@ export class OpenSession implements ProgramSession {
   }
 
   async poll(limit?: number): Promise<ProgramPoll> {
-    // A caller that asks without a pause must not keep the output from arriving.
+    // Let output arrive even if the caller polls without a pause.
     await setImmediate()
     const found = await this.#program.poll(limit === undefined ? {} : { maxBytes: limit })
     if (found.status === 'exited') await this.#ended
@@ -66,13 +66,13 @@ export class OpenSession implements ProgramSession {
     if (this.#exit === undefined)
       throw new SandglassError(
         'invalid_request',
-        'the session is running; ask for its result when its status is exited',
+        'the session is still running; call runResult() when its status is exited',
       )
     const { exitCode, durationMs, timedOut } = this.#exit
     return { stdout: this.#stdout.result().text, stderr: this.#stderr.result().text, exitCode, durationMs, timedOut }
   }
 
-  async #keep(): Promise<void> {
+  async #readOutput(): Promise<void> {
     for await (const { stream, bytes } of this.#program.output)
       (stream === 'stdout' ? this.#stdout : this.#stderr).push(bytes)
     this.#exit = await this.#program.exited

@@ -7,17 +7,17 @@ import type { Workspace } from './contract.ts'
 import { invalid } from './invalid.ts'
 import { metadataText, newMetadata, type WorkspaceMetadata } from './metadata.ts'
 
-/** The longest time to write the view of metadata: a script may have put something slow in its place. */
+/** The time limit of a write of the metadata's view: a script may have put a slow file in its place. */
 const VIEW_MS = 5000
 
-/** A workspace of an engine, and what the host remembers of it. */
+/** A workspace of an engine, and its state on the host. */
 export class OpenWorkspace {
   readonly id: string
   readonly execId: string
   readonly path: string
   readonly sandbox: SandboxWorkspace
-  /** Directories that are shown from the host, and read-only: the path in the workspace, and where programs really find it. */
-  readonly shown: Map<string, string> = new Map()
+  /** Directories that are mounted from the host, and read-only: the path in the workspace, and where programs really find it. */
+  readonly mounted: Map<string, string> = new Map()
   #metadata: WorkspaceMetadata = newMetadata()
   #view: Promise<void> = Promise.resolve()
 
@@ -28,12 +28,12 @@ export class OpenWorkspace {
     this.sandbox = sandbox
   }
 
-  /** The host's own copy: nothing in the sandbox can change it. */
+  /** The host's own copy, which nothing in the sandbox can change. */
   get metadata(): WorkspaceMetadata {
     return this.#metadata
   }
 
-  /** Changes the metadata, and writes the view of them into the workspace. A script may spoil the view; it is never read. */
+  /** Changes the metadata, and writes a view of them into the workspace. A script may overwrite the view; it is never read. */
   async update(change: (metadata: WorkspaceMetadata) => WorkspaceMetadata): Promise<void> {
     this.#metadata = change(this.#metadata)
     this.#view = this.#view.then(() => this.#writeView())
@@ -55,7 +55,7 @@ export class OpenWorkspaces {
     this.#open.set(workspace.id, workspace)
   }
 
-  /** Undefined if there is none. */
+  /** Removes a workspace from the list; returns undefined if there is none. */
   take(ws: Workspace): OpenWorkspace | undefined {
     const found = this.find(ws)
     this.#open.delete(ws.id)
@@ -73,7 +73,7 @@ export class OpenWorkspaces {
     if (found !== undefined) return found
     throw new SandglassError(
       'workspace_closed',
-      `the workspace ${formatValue(ws.id)} was cleaned up, or belongs to another engine`,
+      `the workspace ${formatValue(ws.id)} was cleaned up, or belongs to another engine; create another one`,
     )
   }
 }

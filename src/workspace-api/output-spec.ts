@@ -8,13 +8,13 @@ export interface OutputSpec {
   readonly globs: readonly string[]
   /** Maximum number of files. Default 100. */
   readonly maxFiles?: number
-  /** Maximum bytes of a file; a longer one is cut. Default 4 MiB. */
+  /** Maximum bytes of a file; a longer one is truncated. Default 4 MiB. */
   readonly maxFileBytes?: number
   /** Maximum bytes of all files together. Default 64 MiB. */
   readonly maxTotalBytes?: number
   /** Saves each file as a version of an artifact. Default false. */
   readonly save?: boolean
-  /** Stands before the path in the name of an artifact, such as `report/`. */
+  /** The prefix of the path in the name of an artifact, such as `report/`. */
   readonly nameTemplate?: string
   /** Returns the text of text files. Default false. */
   readonly inline?: boolean
@@ -34,7 +34,7 @@ const FIELDS: readonly (readonly [Field, string, string, Kind])[] = [
   ['inline', 'inline', 'Inline', 'flag'],
 ]
 
-const WANTED: Readonly<Record<Kind, string>> = {
+const EXPECTED: Readonly<Record<Kind, string>> = {
   globs: 'an array of strings',
   count: 'a whole number from 0',
   flag: 'true or false',
@@ -42,8 +42,8 @@ const WANTED: Readonly<Record<Kind, string>> = {
 }
 
 /**
- * Reads an output spec from JSON or from what JSON gave. Keys are those in snake_case (`max_files`), in the style of Go (`MaxFiles`) or
- * the fields themselves (`maxFiles`); the first of these that is there wins. Null counts as absent.
+ * Reads an output spec from JSON or from a parsed value. Keys are in snake_case (`max_files`), in the style of Go (`MaxFiles`) or
+ * the fields themselves (`maxFiles`), in this order of precedence. Null counts as absent.
  * @throws SandglassError `invalid_request` naming the key.
  */
 export function outputSpecFromJson(json: unknown): OutputSpec {
@@ -53,7 +53,7 @@ export function outputSpecFromJson(json: unknown): OutputSpec {
   const known = new Set(FIELDS.flatMap(([field, snake, go]) => [field, snake, go]))
   const unknown = Object.keys(given).find((key) => !known.has(key))
   if (unknown !== undefined)
-    throw invalid('output spec', `there is no key ${formatValue(unknown)}${didYouMean(unknown, [...known])}`)
+    throw invalid('output spec', `unknown key ${formatValue(unknown)}.${didYouMean(unknown, [...known])}`)
   const values = FIELDS.map(([field, snake, go, kind]) => {
     const key = [snake, go, field].find((name) => Object.hasOwn(given, name)) ?? snake
     return [field, checkValue(key, (given as Record<string, unknown>)[key] ?? undefined, kind)] as const
@@ -71,7 +71,7 @@ function parse(json: string): unknown {
 
 function checkValue(key: string, value: unknown, kind: Kind): unknown {
   if (value === undefined || IS[kind](value)) return value
-  throw invalid(`output spec, ${key}`, `${formatValue(value)} is not ${WANTED[kind]}`)
+  throw invalid(`output spec, ${key}`, `${formatValue(value)} is not ${EXPECTED[kind]}`)
 }
 
 const IS: Readonly<Record<Kind, (value: unknown) => boolean>> = {

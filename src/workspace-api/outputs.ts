@@ -17,7 +17,7 @@ import type { OutputSpec } from './output-spec.ts'
 const MiB = 1024 * 1024
 const DEFAULTS = { maxFiles: 100, maxFileBytes: 4 * MiB, maxTotalBytes: 64 * MiB }
 /** Collected files are in the memory of the host. */
-const MOST_TOTAL_BYTES = 1024 * MiB
+const MAX_LIMIT = 1024 * MiB
 const OPTIONS = ['globs', 'maxFiles', 'maxFileBytes', 'maxTotalBytes', 'save', 'nameTemplate', 'inline']
 
 interface ReadFile extends FoundFile {
@@ -42,7 +42,7 @@ export async function collectOutputs(
   if (save && cut !== undefined)
     throw new SandglassError(
       'too_large',
-      `${formatPath(cut.path)} has ${cut.size} bytes, more than maxFileBytes or maxTotalBytes admit; nothing was saved`,
+      `${formatPath(cut.path)} has ${cut.size} bytes, more than maxFileBytes (${limits.maxFileBytes}) or maxTotalBytes (${limits.maxTotalBytes}) allows; nothing was saved`,
     )
   if (save) for (const { path } of files) checkSavedName(nameTemplate, path)
   const refs: FileRef[] = []
@@ -67,19 +67,19 @@ export async function collectOutputs(
 }
 
 /**
- * Scripts name the files: nothing is saved if one has a name that no artifact can have, or one that would make it an artifact of the
- * user, which other sessions have, too, without the template saying so.
+ * Scripts choose the names of files: nothing is saved if one is not a valid name of an artifact, or would make it an artifact of the
+ * user, which other sessions share, unless the template says so.
  */
 function checkSavedName(nameTemplate: string, path: string): void {
   const name = checkArtifactName(`${nameTemplate}${path}`)
   if (isUserArtifact(name) && !isUserArtifact(nameTemplate))
     throw new SandglassError(
       'invalid_request',
-      `${formatPath(path)} would be an artifact of the user; give a nameTemplate, such as out/, or user: if it may be one; nothing was saved`,
+      `${formatPath(path)} would be an artifact of the user; set a nameTemplate, such as out/, or user: if it may be one; nothing was saved`,
     )
 }
 
-/** Files whose bytes are not asked for are cut as if they were. */
+/** Applies the limits to files, and reads them if their bytes are needed. */
 async function readFiles(
   workspace: OpenWorkspace,
   found: readonly FoundFile[],
@@ -91,13 +91,13 @@ async function readFiles(
   let isOver = false
   for (const { path, size } of found) {
     if (left === 0 && size > 0) return { files, isOver: true }
-    const most = Math.min(maxFileBytes, left)
-    // It may have grown since it was listed: one byte more shows that.
-    const data = reads ? await readBeginning(workspace, path, Math.min(most, size) + 1, signal) : new Uint8Array()
+    const maxBytes = Math.min(maxFileBytes, left)
+    // Read one byte more, which shows whether the file has grown since it was listed.
+    const data = reads ? await readBeginning(workspace, path, Math.min(maxBytes, size) + 1, signal) : new Uint8Array()
     const length = reads ? data.length : size
-    const truncated = Math.max(length, size) > most
-    const kept = data.subarray(0, most)
-    left -= Math.min(length, most)
+    const truncated = Math.max(length, size) > maxBytes
+    const kept = data.subarray(0, maxBytes)
+    left -= Math.min(length, maxBytes)
     isOver ||= truncated
     files.push({ path, size: Math.max(length, size), data: kept, mimeType: await mimeTypeOf(path, kept), truncated })
   }
@@ -113,13 +113,13 @@ function checkSpec(spec: OutputSpec): Required<OutputSpec> {
     throw invalid('globs', `${formatValue(globs)} is not an array of globs`)
   if (typeof nameTemplate !== 'string') throw invalid('nameTemplate', `${formatValue(nameTemplate)} is not a string`)
   const limits = {
-    // 0 is how Go leaves a field out.
+    // 0 stands for an absent field, as in Go.
     maxFiles: spec.maxFiles || DEFAULTS.maxFiles,
     maxFileBytes: spec.maxFileBytes || DEFAULTS.maxFileBytes,
     maxTotalBytes: spec.maxTotalBytes || DEFAULTS.maxTotalBytes,
   }
   for (const [name, value] of Object.entries(limits))
-    if (!Number.isSafeInteger(value) || value < 1 || value > MOST_TOTAL_BYTES)
-      throw invalid(name, `${formatValue(value)} is not a whole number from 1 to ${MOST_TOTAL_BYTES}`)
+    if (!Number.isSafeInteger(value) || value < 1 || value > MAX_LIMIT)
+      throw invalid(name, `${formatValue(value)} is not a whole number from 1 to ${MAX_LIMIT}`)
   return { globs, save, nameTemplate, inline, ...limits }
 }

@@ -1,6 +1,6 @@
 /** Limits of one program. Absent or 0: those of the workspace. */
 export interface ResourceLimits {
-  /** Percent of one processor, while the program runs, for everything in the workspace. Refused where nothing enforces it. */
+  /** Percent of one processor, while the program runs, for everything in the workspace. Refused where the engine cannot enforce it. */
   readonly cpuPercent?: number
   /** Address space of each process, in MiB. */
   readonly memoryMB?: number
@@ -8,16 +8,16 @@ export interface ResourceLimits {
   readonly maxPIDs?: number
 }
 
-/** A program and what it is given. */
+/** A program with its arguments and environment. */
 export interface RunProgramSpec {
   readonly cmd: string
   readonly args?: readonly string[]
-  /** Variables on top of those of the workspace. Nothing of the host's environment is passed on. */
+  /** Variables in addition to those of the workspace. The host's environment is not passed on. */
   readonly env?: Readonly<Record<string, string>>
   /** Relative to the workspace, or with a prefix such as `$WORK_DIR/`. Default: the workspace. */
   readonly cwd?: string
   readonly stdin?: string
-  /** After it everything that the program started is killed. Absent or 0: `executionTimeoutSec` of the Sandglass. */
+  /** Time after which the program and everything that it started are killed. Absent or 0: `executionTimeoutSec` of the Sandglass. */
   readonly timeoutMs?: number
   readonly limits?: ResourceLimits
 }
@@ -32,7 +32,7 @@ export interface RunResult {
   readonly timedOut: boolean
 }
 
-/** A program with which a caller talks. */
+/** An interactive program. */
 export interface InteractiveProgramSpec extends RunProgramSpec {
   /** Runs it in a terminal. */
   readonly tty?: boolean
@@ -41,13 +41,13 @@ export interface InteractiveProgramSpec extends RunProgramSpec {
 /** Output of a program: stdout and stderr in the order of arrival. */
 export interface ProgramLog {
   readonly output: string
-  /** The place of the output, in bytes from the beginning. */
+  /** The offset of the output, in bytes from the beginning. */
   readonly offset: number
-  /** The place behind it. */
+  /** The offset after it. */
   readonly nextOffset: number
 }
 
-/** Output that came since the last time. */
+/** Output since the last poll. */
 export interface ProgramPoll extends ProgramLog {
   readonly status: 'running' | 'exited'
   /** Null while it runs. */
@@ -61,12 +61,12 @@ export interface ProgramState {
   readonly exitCode: number | null
 }
 
-/** A session that tells its status without moving on. */
+/** A session that reports its status without consuming output. */
 export interface ProgramStateProvider {
   state(): ProgramState
 }
 
-/** A session that tells the end of its program. */
+/** A session that reports the result of its program. */
 export interface ProgramResultProvider {
   /** @throws SandglassError `invalid_request` while the program runs. */
   runResult(): RunResult
@@ -84,8 +84,8 @@ export interface ProgramSession extends ProgramStateProvider, ProgramResultProvi
   log(offset?: number, limit?: number): ProgramLog
   /** @throws SandglassError `program_not_running` after its end. */
   write(data: string, newline?: boolean): Promise<void>
-  /** SIGTERM to its group, and after the grace the end of all that it started. */
+  /** Sends SIGTERM to its group, and kills everything that it started after the grace period. */
   kill(graceMs?: number): Promise<void>
-  /** Ends it, and frees what it held. Idempotent. */
+  /** Ends the program, and frees its resources. Idempotent. */
   close(): Promise<void>
 }

@@ -9,12 +9,12 @@ export type InputRef =
   | ({ readonly scheme: 'artifact' } & ArtifactRef)
   /** An absolute path of the host. */
   | { readonly scheme: 'host'; readonly path: string }
-  /** A path relative to the workspace, or to the directory of skills; `''` for that itself. */
+  /** A path relative to the workspace or to the directory of skills; `''` for that directory itself. */
   | { readonly scheme: 'workspace' | 'skill'; readonly path: string }
 
 const SCHEMES = 'artifact://NAME[@VERSION], host:///ABSOLUTE/PATH, workspace://PATH, skill://NAME/PATH'
 
-/** The source that a text names. @throws SandglassError `invalid_request` naming the scheme or the path. */
+/** Parses the source of an input. @throws SandglassError `invalid_request` naming the scheme or the path. */
 export function parseInputRef(ref: string): InputRef {
   const [, scheme, rest = ''] = /^([\w+.-]+):\/\/(.*)$/s.exec(ref) ?? []
   switch (scheme) {
@@ -25,10 +25,10 @@ export function parseInputRef(ref: string): InputRef {
       return { scheme, path: posix.normalize(rest) }
     case 'workspace':
     case 'skill': {
-      if (posix.isAbsolute(rest)) throw invalid('from', `${formatValue(ref)} has an absolute path; give a relative one`)
+      if (posix.isAbsolute(rest)) throw invalid('from', `${formatValue(ref)} has an absolute path; use a relative one`)
       const path = posix.normalize(rest).replace(/\/$/, '')
       if (path === '..' || path.startsWith('../'))
-        throw invalid('from', `${formatValue(ref)} leads out by ".."; give a path inside`)
+        throw invalid('from', `${formatValue(ref)} leads out by ".."; use a path inside`)
       return { scheme, path: path === '.' ? '' : path }
     }
     default:
@@ -43,12 +43,12 @@ export function inputNameOf(ref: string): string {
   return posix.basename(path)
 }
 
-/** A name for an id of an execution that is safe as a part of a path. */
+/** Turns an id of an execution into a name that is safe as a part of a path. */
 export function safeExecId(execId: string): string {
   return execId.replaceAll(/[^A-Za-z0-9_-]/gu, '_')
 }
 
 function unsupportedError(ref: string, scheme: string | undefined): SandglassError {
   const what = scheme === undefined ? 'it has no scheme' : `there is no scheme ${formatValue(scheme)}`
-  return invalid('from', `unsupported input ${formatValue(ref)}: ${what}; give ${SCHEMES}`)
+  return invalid('from', `unsupported input ${formatValue(ref)}: ${what}; use ${SCHEMES}`)
 }

@@ -15,7 +15,7 @@ interface Entry {
 
 const MAX_TTL_MS = 2 ** 31 - 1
 
-/** The workspaces of one process by ids of the caller: one for each id, made once. */
+/** The workspaces of one process, one for each id of the caller. */
 export class WorkspaceRegistry implements AsyncDisposable {
   readonly #ttlMs: number | undefined
   readonly #entries = new Map<string, Entry>()
@@ -28,31 +28,31 @@ export class WorkspaceRegistry implements AsyncDisposable {
   }
 
   /**
-   * The workspace of an id; makes it if there is none, or if its instance is gone. Calls at the same time share one creation, which
-   * goes on when one of them is aborted; one that fails is not kept.
-   * @throws SandglassError `aborted`; what the manager throws.
+   * Returns the workspace of an id; makes it if there is none, or if its instance is gone. Concurrent calls share one creation, which
+   * continues when one of them is aborted; a failed creation is not kept.
+   * @throws SandglassError `aborted`; the errors of the manager.
    */
   async acquire(manager: WorkspaceManager, id: string, options: CallOptions = {}): Promise<Workspace> {
     for (;;) {
-      refuseAborted(options.signal)
+      throwIfAborted(options.signal)
       const known = this.#entries.get(id)
       const entry = known ?? this.#create(manager, id)
-      const { ws, instance } = await untilAborted(entry.ready, options.signal)
+      const { ws, instance } = await waitOrAbort(entry.ready, options.signal)
       if (known === undefined || manager.instanceOf === undefined) return this.#touch(id, entry, ws)
       const now = await manager.instanceOf(ws, options)
       if (now === instance) return this.#touch(id, entry, ws)
-      // Of several callers that see it, the first removes it.
+      // Only the first caller that notices removes the entry.
       if (this.#entries.get(id) === entry) await this.#remove(id, entry).catch(() => undefined)
     }
   }
 
-  /** Cleans up the workspace of an id. Nothing happens if there is none. @throws what the manager throws. */
+  /** Cleans up the workspace of an id, if there is one. @throws the errors of the manager. */
   async release(id: string): Promise<void> {
     const entry = this.#entries.get(id)
     if (entry !== undefined) await this.#remove(id, entry)
   }
 
-  /** Cleans up all of them. @throws AggregateError of what managers threw. */
+  /** Cleans up all of them. @throws AggregateError of the errors of managers. */
   async close(): Promise<void> {
     const results = await Promise.allSettled([...this.#entries.keys()].map((id) => this.release(id)))
     const errors = results.flatMap((result): unknown[] => (result.status === 'rejected' ? [result.reason] : []))
@@ -96,12 +96,12 @@ export class WorkspaceRegistry implements AsyncDisposable {
   }
 }
 
-function refuseAborted(signal: AbortSignal | undefined): void {
+function throwIfAborted(signal: AbortSignal | undefined): void {
   if (signal?.aborted === true) throw new SandglassError('aborted', 'the call was aborted: no workspace was acquired')
 }
 
-/** A caller leaves when its signal fires; what it waits for continues. */
-async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+/** Waits, at most until the signal is aborted; the work continues. */
+async function waitOrAbort<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise
   const { promise: left, reject } = Promise.withResolvers<never>()
   const onAbort = (): void => reject(new SandglassError('aborted', 'the wait for the workspace was aborted'))

@@ -1,6 +1,6 @@
 import type { CodeExecutionResult } from './code-executor-contract.ts'
 
-/** The result of an execution as text for people and models: output and names of files. */
+/** Formats the result of an execution for people and models: output and names of files. */
 export function codeExecutionResultText({ output, outputFiles }: CodeExecutionResult): string {
   if (output === '' && outputFiles.length === 0) return 'Code execution result: No output or errors.'
   const files = outputFiles.map(({ name }) => name).join('\n')

@@ -2,12 +2,12 @@ import type { CallOptions, Engine, EngineProvider } from './contract.ts'
 import type { CodeExecutor } from './code-executor-contract.ts'
 import type { RunProgramSpec } from './programs-contract.ts'
 
-/** Gives variables to each program, such as the token of a user. */
+/** Provides variables for each program, such as the token of a user. */
 export type RunEnvProvider = (
   options: CallOptions,
 ) => Readonly<Record<string, string>> | Promise<Readonly<Record<string, string>>>
 
-/** Variables that change what a shell or the loader does before the program, or where programs come from. */
+/** Variables that influence a shell or the loader before the program starts, or where programs are found. */
 const DANGEROUS: ReadonlySet<string> = new Set([
   'HOME',
   'BASH_ENV',
@@ -27,8 +27,8 @@ const DANGEROUS_PREFIX =
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
 
 /**
- * An engine whose programs get the variables of a provider. Those of the spec win; variables that steer shells, loaders and
- * interpreters (`PATH`, `BASH_ENV`, `LD_*` …), and invalid names are dropped. They travel as variables, in no argument list.
+ * Makes an engine whose programs get the variables of a provider. Those of the spec take precedence; variables that influence shells, loaders and
+ * interpreters (`PATH`, `BASH_ENV`, `LD_*` …) and invalid names are dropped. Values are never passed in argument lists.
  * @returns `engine` itself without a provider.
  */
 export function newEnvInjectingEngine(engine: Engine, provider: RunEnvProvider | undefined): Engine {
@@ -49,7 +49,7 @@ export function newEnvInjectingEngine(engine: Engine, provider: RunEnvProvider |
           ? {}
           : {
               startProgram: async (ws, spec, options = {}) =>
-                // The runner may be a class, whose method needs its instance.
+                // Called as a method, because the runner may be an instance of a class.
                 (inner as Required<typeof inner>).startProgram(ws, await withEnv(spec, options), options),
             }),
       }
@@ -64,7 +64,7 @@ export interface RebindableCodeExecutor extends CodeExecutor, EngineProvider {
 }
 
 /**
- * A code executor whose engine, and whose blocks, get the variables of a provider.
+ * Makes a code executor whose engine and blocks get the variables of a provider.
  * @returns `executor` itself if it has no engine.
  */
 export function newEnvInjectingCodeExecutor<T extends CodeExecutor>(
@@ -75,7 +75,7 @@ export function newEnvInjectingCodeExecutor<T extends CodeExecutor>(
   return executor.withEngine(newEnvInjectingEngine(executor.engine(), provider))
 }
 
-/** The variables of a provider that programs are given. */
+/** Selects the variables of a provider that programs get. */
 export function safeVariables(given: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(given).filter(([name]) => NAME.test(name) && !DANGEROUS.has(name) && !DANGEROUS_PREFIX.test(name)),

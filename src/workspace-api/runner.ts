@@ -27,7 +27,7 @@ import type {
 
 const MiB = 1024 * 1024
 /** The minimum of `limits.cpus`, in percent. */
-const LEAST_CPU_PERCENT = 5
+const MIN_CPU_PERCENT = 5
 
 /** Runs programs in workspaces of a Sandglass. */
 export class SandglassRunner implements ProgramRunner, InteractiveProgramRunner {
@@ -56,7 +56,7 @@ export class SandglassRunner implements ProgramRunner, InteractiveProgramRunner 
     const options = await optionsOf(workspace, spec, normalizeCwd(spec.cwd ?? ''), signal)
     const tty = spec.tty === true ? { tty: true as const } : {}
     const program = await workspace.sandbox.start(spec.cmd, spec.args, { ...options, ...tty })
-    // It stays open behind the text, as a person would leave it.
+    // The input stays open after the text.
     if (spec.stdin !== undefined && spec.stdin !== '') await program.write(spec.stdin)
     return new OpenSession(program)
   }
@@ -76,7 +76,7 @@ async function optionsOf(
   await workspace.sandbox.makeDirectory(runDirectory, signal === undefined ? {} : { signal })
   const skill = skillAt(workspace, cwd)
   return {
-    cwd: placeOf(workspace, cwd),
+    cwd: mountPathOf(workspace, cwd),
     env: {
       [envSkillsDir]: skillsDirectory(workspace),
       [envWorkDir]: `${workspace.path}/${dirWork}`,
@@ -96,10 +96,10 @@ function limitsOf({ cpuPercent = 0, memoryMB = 0, maxPIDs = 0 }: ResourceLimits)
   for (const [name, value] of Object.entries({ cpuPercent, memoryMB, maxPIDs }))
     if (!Number.isSafeInteger(value) || value < 0)
       throw invalid(`limits.${name}`, `${formatValue(value)} is not a whole number from 0`)
-  if (cpuPercent > 0 && cpuPercent < LEAST_CPU_PERCENT)
+  if (cpuPercent > 0 && cpuPercent < MIN_CPU_PERCENT)
     throw new SandglassError(
       'limit_not_enforceable',
-      `limits.cpuPercent: ${cpuPercent} is too little for the sandbox to serve the program; the least is ${LEAST_CPU_PERCENT}`,
+      `limits.cpuPercent: ${cpuPercent} is too little for the sandbox to serve the program; the minimum is ${MIN_CPU_PERCENT}`,
     )
   return {
     ...(cpuPercent === 0 ? {} : { cpus: cpuPercent / 100 }),
@@ -108,19 +108,19 @@ function limitsOf({ cpuPercent = 0, memoryMB = 0, maxPIDs = 0 }: ResourceLimits)
   }
 }
 
-/** The place of a directory: one that the host shows is not looked for by its link, which a script may have replaced. */
-function placeOf(workspace: OpenWorkspace, cwd: string): string {
-  for (const [path, place] of workspace.shown)
+/** The path at which programs use a directory: the mount point of a mounted one, because a script may have replaced its link. */
+function mountPathOf(workspace: OpenWorkspace, cwd: string): string {
+  for (const [path, place] of workspace.mounted)
     if (cwd === path || cwd.startsWith(`${path}/`)) return `${place}${cwd.slice(path.length)}`
   return cwd
 }
 
-/** The directory of all skills: of the host if it shows all of them, so that a script cannot replace any. */
-function skillsDirectory({ metadata, path, shown }: OpenWorkspace): string {
+/** The directory of all skills: that of the mounts if all are mounted, so that a script cannot replace any. */
+function skillsDirectory({ metadata, path, mounted }: OpenWorkspace): string {
   const skills = Object.values(metadata.skills)
-  const places = skills.map(({ relPath }) => shown.get(relPath))
-  const isShown = skills.length > 0 && places.every((place) => place !== undefined)
-  return isShown ? `/inputs/${dirSkills}` : `${path}/${dirSkills}`
+  const places = skills.map(({ relPath }) => mounted.get(relPath))
+  const areMounted = skills.length > 0 && places.every((place) => place !== undefined)
+  return areMounted ? `/inputs/${dirSkills}` : `${path}/${dirSkills}`
 }
 
 function skillAt({ metadata }: OpenWorkspace, cwd: string): string | undefined {

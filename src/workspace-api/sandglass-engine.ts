@@ -13,16 +13,16 @@ import { type SkillOptions, stageSkill } from './stage-skill.ts'
 export interface SandglassEngineOptions {
   /** Options of each workspace, such as `dependencies`, `limits` and `idleTimeoutSec`. */
   readonly workspace?: Omit<WorkspaceOptions, 'files' | 'signal'>
-  /** Absolute directories of the host; `host://` reaches what is below them, and nothing else. Default: none. */
+  /** Absolute directories of the host; `host://` reaches only paths below them. Default: none. */
   readonly hostDirectories?: readonly string[]
 }
 
 /** An engine over the workspaces of a Sandglass. */
 export interface SandglassEngine extends Engine {
   /**
-   * Stages a skill, a directory of the host with a `SKILL.md`, at `skills/NAME`: by default read-only, shown from the host. A
+   * Stages a skill, a directory of the host with a `SKILL.md`, at `skills/NAME`: by default mounted read-only from the host. A
    * read-only one with the same digest is not staged again.
-   * @throws SandglassError `invalid_request` for a directory that is not a skill, `limit_not_enforceable` where it could be changed
+   * @throws SandglassError `invalid_request` for a directory that is not a skill, `limit_not_enforceable` where scripts could change it
    */
   stageSkill(ws: Workspace, directory: string, options?: SkillOptions): Promise<SkillMeta>
 }

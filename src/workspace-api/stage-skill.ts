@@ -12,7 +12,7 @@ export interface SkillOptions extends CallOptions {
   readonly readOnly?: boolean
 }
 
-/** Stages a skill, unless one with the same digest is there. */
+/** Stages a skill, unless one with the same digest is already mounted. */
 export async function stageSkill(
   workspace: OpenWorkspace,
   directory: string,
@@ -21,7 +21,7 @@ export async function stageSkill(
   const { name } = await readSkill(directory)
   const options = signal === undefined ? {} : { signal }
   const known = Object.hasOwn(workspace.metadata.skills, name) ? workspace.metadata.skills[name] : undefined
-  // A copy that scripts can change may be another one by now.
+  // Only a mounted skill is reused, because scripts may have changed a copy.
   if (known?.mounted === true && readOnly && known.digest === (await dirDigest(directory, options))) return known
   const relPath = `${dirSkills}/${name}`
   const { digest, mountUsed } = await stageTree(workspace, directory, relPath, { readOnly, ...options })

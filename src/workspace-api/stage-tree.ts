@@ -17,7 +17,7 @@ import type { OpenWorkspace } from './open-workspaces.ts'
 
 /** A directory of the host in a workspace. */
 export interface StagedTree {
-  /** True if it is shown from the host, and read-only. */
+  /** True if it is mounted from the host, and read-only. */
   readonly mountUsed: boolean
   /** The digest that `dirDigest` computes. */
   readonly digest: string
@@ -25,7 +25,7 @@ export interface StagedTree {
 
 /** Options of a staged directory. */
 interface TreeOptions extends StageOptions {
-  /** True to refuse a path that leads through a link, also if it appears meanwhile. */
+  /** True to refuse a path that leads through a link, even if the link appears meanwhile. */
   readonly noLinks?: boolean
 }
 
@@ -41,14 +41,14 @@ export async function stageTree(
       'limit_not_enforceable',
       'readOnly without allowMount: a copy in the workspace can be changed there, whatever its mode; allow the mount, or leave readOnly out',
     )
-  if (readOnly) return showTree(workspace, source, to, noLinks, signal)
+  if (readOnly) return mountTree(workspace, source, to, noLinks, signal)
   const attributes = { [attrExecId]: workspace.execId, [attrHostPath]: source, [attrTo]: to, [attrMountUsed]: false }
   return traceSpan(spanWorkspaceStageDir, attributes, () =>
     withoutSpans(() => copyTreeInto(workspace, source, to, noLinks, signal)),
   )
 }
 
-async function showTree(
+async function mountTree(
   workspace: OpenWorkspace,
   source: string,
   to: string,
@@ -61,7 +61,7 @@ async function showTree(
     noLinks,
     ...(signal === undefined ? {} : { signal }),
   })
-  workspace.shown.set(to, path)
+  workspace.mounted.set(to, path)
   await linkInside(workspace, path, to, signal)
   return { mountUsed: true, digest: sha256 }
 }
@@ -89,6 +89,6 @@ async function copyTreeInto(
       ] as const,
   )
   await workspace.sandbox.put(Object.fromEntries(entries), options)
-  workspace.shown.delete(to)
+  workspace.mounted.delete(to)
   return { mountUsed: false, digest: hash.digest('hex') }
 }

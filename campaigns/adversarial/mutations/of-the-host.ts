@@ -164,7 +164,7 @@ export const HOST_MUTATIONS: readonly Mutation[] = [
     patches: [
       {
         file: 'src/reviewed-runs.ts',
-        from: 'reviewed.accepted ? reviewed.script : notRun(reviewed.error, [])',
+        from: 'reviewed.accepted ? reviewed.script : rejectedResult(reviewed.error, [])',
         to: 'reviewed.accepted ? reviewed.script : script',
       },
     ],

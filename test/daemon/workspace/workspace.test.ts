@@ -80,7 +80,7 @@ describe.skipIf(skip)('in a workspace of the engine docker', () => {
     expect(output).toBe(
       'code_0.py\ncode_1.sh\nmade.txt\ntok-1234 none\n0\nError executing code block 1: cmd=bash: exit code 3\n' +
         'Error executing code block 2: typescript needs Node 22.18 or later; the sandbox has no node\n' +
-        'Error executing code block 3: block: unsupported language: Go; give python, bash, javascript or typescript\n',
+        'Error executing code block 3: block: unsupported language: Go; use python, bash, javascript or typescript\n',
     )
     expect(outputFiles.map(({ name, content }) => [name, content])).toEqual([['src/made.txt', 'tok-1234']])
   })

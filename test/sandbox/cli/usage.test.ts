@@ -106,7 +106,7 @@ describe('wrong usage exits with 2 and shows the correct form', () => {
       '--require: unknown requirement "memroy". Did you mean "memory"? Choose one of: memory, pids',
     ],
     [['--policy', 'stritc'], '--policy: unknown policy "stritc". Did you mean "strict"?'],
-    [['--engine', 'lokal'], '--engine: no engine "lokal". Did you mean "local"?'],
+    [['--engine', 'lokal'], '--engine: unknown engine "lokal". Did you mean "local"?'],
   ])('the flags %s', (args, message) => {
     expect(() => sandboxFlags(parseArgs(args, FLAGS.run))).toThrow(message)
   })

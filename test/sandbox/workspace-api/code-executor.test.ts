@@ -49,7 +49,7 @@ describe.skipIf(skip)('WS-19: blocks of code, on the local engine', () => {
     )
     expect(output).toBe(
       'before\nError executing code block 0: cmd=python3: exit code 3\n' +
-        'Error executing code block 1: block: unsupported language: Go; give python, bash, javascript or typescript\n' +
+        'Error executing code block 1: block: unsupported language: Go; use python, bash, javascript or typescript\n' +
         'no line\nbadlast\nError executing code block 3: cmd=bash: exit code 137\n',
     )
   })

@@ -83,7 +83,7 @@ test('sessions share nothing but the artifacts of their user', async () => {
 
 test.each([
   [7 as never, 'session: must be an object'],
-  [{ sessionID: 'a' } as never, 'session: there is no key "sessionID"'],
+  [{ sessionID: 'a' } as never, 'session: unknown key "sessionID"'],
   [{ sessionId: 7 } as never, 'session.sessionId 7'],
   [{ userId: 'x'.repeat(257) }, 'session.userId'],
   [{ userId: '\uD800' }, 'session.userId'],
@@ -111,7 +111,7 @@ test('a version that was deleted is not given again', async () => {
   expect(await artifacts.versions('a')).toEqual([])
   await expect(artifacts.load('a')).rejects.toMatchObject({
     code: 'artifact_not_found',
-    message: 'this session has no artifact "a"; list those that it has',
+    message: 'this session has no artifact "a"; list() returns those that it has',
   })
   expect(await artifacts.save('a', '4')).toMatchObject({ version: 4 })
 })

@@ -60,5 +60,5 @@ test('outside of a service, the helpers say what is missing', async () => {
     })
   }
   expect(() => withArtifactService({} as never, () => 1)).toThrow(TypeError)
-  expect(() => withArtifactSession({ id: '1' } as never, () => 1)).toThrow(/^session: there is no key "id"/)
+  expect(() => withArtifactSession({ id: '1' } as never, () => 1)).toThrow(/^session: unknown key "id"/)
 })

@@ -136,7 +136,7 @@ describe('an engine that is one row of the table', () => {
     const foreign = parseArgs(['--crater', 'Plato'], flagsFor(WITH_MOON).run)
     expect(() => sandboxFlags(foreign, WITH_MOON)).toThrow('--crater belongs to the engine moon: add --engine moon')
     const misspelt = parseArgs(['--engine', 'mon'], flagsFor(WITH_MOON).run)
-    expect(() => sandboxFlags(misspelt, WITH_MOON)).toThrow('no engine "mon". Did you mean "moon"?')
+    expect(() => sandboxFlags(misspelt, WITH_MOON)).toThrow('unknown engine "mon". Did you mean "moon"?')
     expect(unknownFlag('--crater', 'ps', WITH_MOON)).toContain(
       'run, exec, shell, repl, batch, check, solve, agent and env have it',
     )

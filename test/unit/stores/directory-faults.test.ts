@@ -42,7 +42,7 @@ test.skipIf(noMount)('a full temporary directory refuses content for S3, and is 
     const store = storeInS3({ bucket: 'some', endpoint: 'http://127.0.0.1:9', accessKeyId: 'a', secretAccessKey: 'b' })
     await expect(store.put('a', Buffer.alloc(2 * 1024 ** 2))).rejects.toMatchObject({
       code: 'no_space',
-      message: `no space is left in the temporary directory ${disk.path}, where content waits for the bucket some at 127.0.0.1:9: free some, or set TMPDIR to another one, then try again`,
+      message: `no space is left in the temporary directory ${disk.path}, where content waits for the bucket some at 127.0.0.1:9: free some space, or set TMPDIR to another directory, then try again`,
     })
     expect(readdirSync(disk.path)).toEqual([])
     vi.stubEnv('TMPDIR', `${disk.path}/none`)

@@ -16,7 +16,7 @@ test('a temporary directory that cannot be used is named', async () => {
   vi.stubEnv('TMPDIR', none)
   await expect(store.put('a', 'x')).rejects.toMatchObject({
     code: 'store_unusable',
-    message: `the temporary directory ${none}, where content waits for the bucket some at 127.0.0.1:9, cannot be used: ENOENT; set TMPDIR to another one`,
+    message: `the temporary directory ${none}, where content waits for the bucket some at 127.0.0.1:9, cannot be used: ENOENT; set TMPDIR to another directory`,
   })
 })
 

@@ -95,11 +95,11 @@ describe('WS-09: an output spec in JSON', () => {
   test.each([
     ['[]', 'output spec: an array is not an object'],
     ['{', 'output spec: it is not JSON: '],
-    ['{"glob":["a"]}', 'output spec: there is no key "glob" Did you mean "globs"?'],
+    ['{"glob":["a"]}', 'output spec: unknown key "glob". Did you mean "globs"?'],
     ['{"Globs":"a"}', 'output spec, Globs: "a" is not an array of strings'],
     ['{"max_files":-1}', 'output spec, max_files: -1 is not a whole number from 0'],
     ['{"save":"yes"}', 'output spec, save: "yes" is not true or false'],
-    ['{"__proto__":1}', 'output spec: there is no key "__proto__"'],
+    ['{"__proto__":1}', 'output spec: unknown key "__proto__"'],
     ['['.repeat(2000), 'output spec: it is not JSON: nested deeper'],
   ])('%s is refused', (json, problem) => {
     expect(() => outputSpecFromJson(json)).toThrow(problem)
@@ -128,7 +128,7 @@ describe('WS-20: blocks of code in a text', () => {
     expect(extractCodeBlock('[.*] sh \nls\n[/.*]', { start: '[.*]', end: '[/.*]' })).toEqual([
       { language: 'sh', code: 'ls\n' },
     ])
-    expect(() => extractCodeBlock('x', { start: '', end: '```' })).toThrow('delimiter: its start or its end is empty')
+    expect(() => extractCodeBlock('x', { start: '', end: '```' })).toThrow('delimiter: start is empty')
   })
 
   test.each([
