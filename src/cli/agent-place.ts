@@ -17,7 +17,7 @@ import { UsageError } from './failure.ts'
 import { stateDirectory } from './journal-flag.ts'
 import { readFiles } from './run-request.ts'
 
-/** An agent of the command line: what it works on, and the directory that keeps it. */
+/** The files of an agent of the command line. */
 export interface AgentPlace {
   readonly thread: string
   readonly task: string | undefined
@@ -29,7 +29,7 @@ export interface AgentPlace {
   readonly files: string
 }
 
-/** The agent that the command line names, or a new one. @throws UsageError */
+/** Finds the agent that the command line names, or a new one. @throws UsageError */
 export function agentPlace(given: Given, env: NodeJS.ProcessEnv): AgentPlace {
   const [task, ...others] = given.positionals
   if (others.length > 0)

@@ -7,11 +7,11 @@ import type { Reviewer } from '../review/index.ts'
 import { agentPlace, type AgentPlace, executorFor, keepIfBegun, copyTaskFiles, openThread } from './agent-place.ts'
 import { CallApprovals } from './approve-calls.ts'
 import type { Given } from './args.ts'
-import { type Context, isLively, note } from './context.ts'
+import { type Context, supportsAnsi, note } from './context.ts'
 import { UsageError } from './failure.ts'
 import { LiveLine } from './live-line.ts'
 import { modelOf } from './model-flag.ts'
-import { sandboxFlags } from './options.ts'
+import { parseSandboxFlags } from './options.ts'
 import { reviewOf } from './review.ts'
 import { RunReporter } from './run-reporter.ts'
 import { shellWord } from './shell-word.ts'
@@ -34,15 +34,15 @@ interface Figures {
   toolCalls: number
 }
 
-/** `sandglass agent`: a model works on a task by scripts, and a person decides about each. Resolves to the exit code. */
+/** `sandglass agent`: a model works on a task with scripts, and a person decides about each. Resolves to the exit code. */
 export async function agent(given: Given, context: Context): Promise<number> {
   const started = performance.now()
-  const { options } = sandboxFlags(given, context.engines)
+  const { options } = parseSandboxFlags(given, context.engines)
   const place = agentPlace(given, context.env)
   const model = await modelOf(given, context.env, 'agent')
   const asLines = given.has('--json')
   let doing: string | undefined = 'starting'
-  const live = new LiveLine(context.stderr, isLively(context) && !asLines, () => doing)
+  const live = new LiveLine(context.stderr, supportsAnsi(context) && !asLines, () => doing)
   const reviewing = reviewOf(given, context, (text) => live.write(context.stderr, text), 'always')
   const tools = await givenToolsOf(given, context)
   const toContinue = `to continue: ${resumeCommand(given, place.thread)}`
@@ -93,7 +93,7 @@ export async function agent(given: Given, context: Context): Promise<number> {
     reviewing?.end()
     await live.end()
   }
-  if (context.hasReaderLeft()) return TASK_OUTCOMES[end.status].exitCode
+  if (context.isStdoutClosed()) return TASK_OUTCOMES[end.status].exitCode
   if (asLines) await context.stdout.line(lineOf(end, place.thread, figures, performance.now() - started))
   else if (end.answer !== null) await live.pass(context.stdout, `${end.answer.trimEnd()}\n`)
   if (end.error !== null) await note(context, end.error)

@@ -6,7 +6,7 @@ import { plural } from './figures.ts'
 import { holdTerminal } from './live-line.ts'
 import { ask, dropInput, userName, wrapText } from './review-person.ts'
 
-/** Maximum rows of the arguments of a call; one has 70 characters. */
+/** Maximum rows of the arguments of a call; a row has 70 characters. */
 const MAX_ROWS = 1000
 const NO_TERMINAL = 'it needs the approval of a person, and there is no terminal to ask at'
 
@@ -40,13 +40,13 @@ export class CallApprovals implements CallApprover {
     const by = userName(env)
     using _ = await holdTerminal()
     await stderr.write(callText(call))
-    // Earlier input is no answer to this call.
+    // Earlier input must not answer this call.
     await dropInput()
     try {
       await this.#put(call, by, AbortSignal.any([signal, call.signal]))
     } catch (error) {
       if (!call.signal.aborted) throw error
-      await note(this.#context, `${call.tool}: the call does not wait any more`)
+      await note(this.#context, `${call.tool}: the call no longer waits`)
     }
   }
 

@@ -4,7 +4,7 @@ import { UsageError } from './failure.ts'
 export interface FlagSpec {
   /** The name of its value in help, for example `S`. A flag without one takes no value. */
   readonly value?: string
-  /** True if the next word is its value even if that begins with `-`, as code may. */
+  /** True if the next word is its value even if it begins with `-`, as code may. */
   readonly takesAny?: boolean
 }
 

@@ -87,8 +87,8 @@ async function get(call: Call): Promise<void> {
 
 async function put(call: Call): Promise<void> {
   const { context, artifacts, session } = call
-  const [file = '', given] = takeWords(call, 1, 2, 'FILE, and a NAME if it is another one')
-  if (file === '-' && given === undefined) throw makeUsageError('artifacts put - needs a NAME behind it')
+  const [file = '', given] = takeWords(call, 1, 2, 'FILE, and a NAME if it differs')
+  if (file === '-' && given === undefined) throw makeUsageError('artifacts put - needs a NAME: artifacts put - NAME')
   const name = given ?? basename(resolve(file))
   const saved = await artifacts.save(name, contentOf(file, context.signal), { session, signal: context.signal })
   await show([saved], call)

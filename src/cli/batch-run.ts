@@ -191,7 +191,7 @@ export class BatchRun {
     await answers.write(answer)
   }
 
-  /** Every result has them as warnings; the person who started the batch reads them once. */
+  /** Reports files that could not be loaded once to the person who started the batch. Every result also has them as warnings. */
   async #reportToolFailures({ warnings }: ExecutionResult): Promise<void> {
     for (const { code, message } of warnings) {
       if (code !== 'tool_not_loaded' || this.#notified.has(message)) continue

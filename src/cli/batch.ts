@@ -4,12 +4,12 @@ import { answersIn, answersTo } from './answers.ts'
 import type { Given } from './args.ts'
 import { BatchRun } from './batch-run.ts'
 import { openInput, sizeOf } from './bounded-read.ts'
-import { type Context, isLively, note } from './context.ts'
+import { type Context, supportsAnsi, note } from './context.ts'
 import { EXIT } from './exit-codes.ts'
 import { UsageError } from './failure.ts'
 import { InstallLine } from './install-line.ts'
 import { LiveLine } from './live-line.ts'
-import { sandboxFlags } from './options.ts'
+import { parseSandboxFlags } from './options.ts'
 import { parseCount } from './sizes.ts'
 import { startSandglass } from './start.ts'
 import { toolsOf } from './tools-file.ts'
@@ -21,7 +21,7 @@ const CHECKOUT_TIMEOUT_MS = MAX_TIMER_MS
 
 /** `sandglass batch`: reads one request per line and writes one answer per request. Resolves to the exit code. */
 export async function batch(given: Given, context: Context): Promise<number> {
-  const { options, mode, policy } = sandboxFlags(given, context.engines)
+  const { options, mode, policy } = parseSandboxFlags(given, context.engines)
   const { concurrency, ...pool } = sizes(given)
   const path = inputPath(given)
   const tools = await toolsOf(given, context)
@@ -43,7 +43,7 @@ export async function batch(given: Given, context: Context): Promise<number> {
     tools,
     signal: context.signal,
   })
-  const lively = isLively(context) && (out !== undefined || !context.stdout.isTerminal)
+  const lively = supportsAnsi(context) && (out !== undefined || !context.stdout.isTerminal)
   const size = sizeOf(path)
   const live = new LiveLine(context.stderr, lively, () => running.progress.text(size))
   try {
@@ -55,7 +55,7 @@ export async function batch(given: Given, context: Context): Promise<number> {
   }
   if (lively) await note(context, running.progress.summary())
   if (!context.signal.aborted) return EXIT.ok
-  if (!context.hasReaderLeft()) await note(context, cancelledNote(out))
+  if (!context.isStdoutClosed()) await note(context, cancelledNote(out))
   return EXIT.cancelled
 }
 

@@ -5,7 +5,7 @@ import { html, Html } from './html.ts'
 
 /** The MIME type of a figure of plotly. */
 export const PLOTLY = 'application/vnd.plotly.v1+json'
-/** The line in place of a chart where the package is missing. */
+/** Shown instead of a chart if the package is missing. */
 export const NO_PLOTLY =
   'Charts of plotly are drawn by a package that is not installed: npm install plotly.js-strict-dist-min'
 
@@ -14,7 +14,7 @@ const MAX_FIGURE = 1024 * 1024
 const HEIGHT = { least: 120, usual: 450, most: 1200 } as const
 const NAME = 'plotly'
 
-/** In the hidden frame: gives plotly.js, a text, to the frames of charts. They are of other origins, so there are only messages. */
+/** Runs in the hidden frame: sends the text of plotly.js to the frames of charts by messages, because they have other origins. */
 const GIVE = `
 addEventListener('message', ({ data, source }) => {
   if (data === 'wanted') source.postMessage(document.getElementById('drawer').textContent, '*')
@@ -22,7 +22,7 @@ addEventListener('message', ({ data, source }) => {
 for (let place = 0; place < parent.frames.length; place += 1) parent.frames[place].postMessage('here', '*')
 `
 
-/** In the frame of a chart: asks for plotly.js, runs it, and draws. The policy lets no other text run. */
+/** Runs in the frame of a chart: requests plotly.js, runs it, and draws. The policy allows no other code. */
 const DRAW = `
 const chart = document.getElementById('chart')
 const fail = (error) => { chart.textContent = 'This chart cannot be drawn: ' + (error?.message ?? error) }

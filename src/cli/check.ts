@@ -1,10 +1,10 @@
 import type { Given } from './args.ts'
 import { readText } from './bounded-read.ts'
-import { type Context, isLively } from './context.ts'
+import { type Context, supportsAnsi } from './context.ts'
 import { EXIT, exitCodeOf } from './exit-codes.ts'
 import { UsageError } from './failure.ts'
 import { InstallLine } from './install-line.ts'
-import { sandboxFlags } from './options.ts'
+import { parseSandboxFlags } from './options.ts'
 import { inputName } from './run-request.ts'
 import { escapeForMessage } from './terminal-text.ts'
 import { startSandglass } from './start.ts'
@@ -16,8 +16,8 @@ const MAX_SCRIPT_BYTES = 32 * 1024 * 1024
 
 /** `sandglass check`: finds mistakes in a script without running it. Resolves to the exit code. */
 export async function check(given: Given, context: Context): Promise<number> {
-  const { options, mode, policy } = sandboxFlags(given, context.engines)
-  if (policy === 'off') throw new UsageError('invalid_request', '--policy off checks nothing; take standard or strict')
+  const { options, mode, policy } = parseSandboxFlags(given, context.engines)
+  if (policy === 'off') throw new UsageError('invalid_request', '--policy off checks nothing; use standard or strict')
   const path = scriptPath(given)
   const names = given.all('--input').map((text) => inputName(text.split('=', 1)[0] ?? text))
   const script = await readText(path, path === '-' ? 'the script on stdin' : path, MAX_SCRIPT_BYTES, context.signal)
@@ -26,7 +26,7 @@ export async function check(given: Given, context: Context): Promise<number> {
   try {
     // Only its checker is used: no sandbox is kept ready for scripts.
     await using installing = new InstallLine(context)
-    // A person names the file, so what it declares counts, as for run.
+    // A person names the file, so its declarations count, as for run.
     const fromScript = path === '-' ? 'off' : 'declared'
     const environments = { fromScript, onProgress: installing.onProgress } as const
     await using sandglass = await startSandglass({ ...options, environments, poolSize: 0, maxOverflow: 1 }, context)
@@ -49,7 +49,7 @@ export async function check(given: Given, context: Context): Promise<number> {
 type Violations = Parameters<typeof violationsText>[2]
 
 async function report(context: Context, path: string, script: string, violations: Violations): Promise<void> {
-  const coloured = context.stdout.isTerminal && isLively(context)
+  const coloured = context.stdout.isTerminal && supportsAnsi(context)
   const count = violations.length === 1 ? '1 violation' : `${violations.length} violations`
   await context.stdout.write(
     violations.length === 0

@@ -9,7 +9,7 @@ export interface Context {
   /** Fires on Ctrl-C, SIGTERM and SIGHUP, and when the reader of stdout leaves; its reason is a SandglassError. */
   readonly signal: AbortSignal
   /** True if the signal fired because the reader of stdout left: then nothing more is written. */
-  readonly hasReaderLeft: () => boolean
+  readonly isStdoutClosed: () => boolean
   readonly env: NodeJS.ProcessEnv
   readonly engines: EngineTable
 }
@@ -19,7 +19,7 @@ export function note(context: Context, text: string): Promise<void> {
   return context.stderr.write(`sandglass: ${escapeForMessage(text)}\n`)
 }
 
-/** True if lines on stderr may be redrawn and coloured. */
-export function isLively({ stderr, env }: Context): boolean {
+/** True if stderr supports ANSI sequences: lines may be redrawn and coloured. */
+export function supportsAnsi({ stderr, env }: Context): boolean {
   return stderr.isTerminal && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb'
 }

@@ -12,7 +12,7 @@ const MAX_TEXT = 20_000
 const MAX_HTML = 512 * 1024
 
 /**
- * Elements with which a browser connects to a host before it asks the policy, or without asking it: the name of the host can carry data.
+ * Elements for which a browser connects to a host before or without applying the policy: the name of the host can carry data.
  */
 const CONNECTS_AHEAD = /<(?=link|i?frame)/gi
 const NO_LOOK_UPS = '<meta http-equiv="x-dns-prefetch-control" content="off">'

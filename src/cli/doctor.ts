@@ -1,6 +1,6 @@
 import type { EngineModule, ReportLine, SandboxReport } from '../sandbox/index.ts'
 import type { Given } from './args.ts'
-import { type Context, isLively } from './context.ts'
+import { type Context, supportsAnsi } from './context.ts'
 import { EXIT } from './exit-codes.ts'
 import { escapeForMessage } from './terminal-text.ts'
 
@@ -15,7 +15,7 @@ export async function doctor(given: Given, context: Context): Promise<number> {
   if (given.has('--json')) {
     await context.stdout.line({ v: 1, auto, engines: probed.map(({ report }) => toLine(report)) })
   } else {
-    await context.stdout.write(formatReports(auto, probed, context.stdout.isTerminal && isLively(context)))
+    await context.stdout.write(formatReports(auto, probed, context.stdout.isTerminal && supportsAnsi(context)))
   }
   return auto === null ? EXIT.missing : EXIT.ok
 }

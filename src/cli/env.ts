@@ -6,7 +6,7 @@ import { EXIT } from './exit-codes.ts'
 import { UsageError } from './failure.ts'
 import { plural } from './figures.ts'
 import { InstallLine } from './install-line.ts'
-import { sandboxFlags } from './options.ts'
+import { parseSandboxFlags } from './options.ts'
 import { startSandglass } from './start.ts'
 import { table } from './table.ts'
 
@@ -45,7 +45,7 @@ async function list(_: void, given: Given, context: Context): Promise<number> {
 
 async function add(words: readonly string[], given: Given, context: Context): Promise<number> {
   if (words.length === 0) throw makeUsageError('env add needs packages, such as "pandas>=2"; see sandglass env --help')
-  const { options } = sandboxFlags(given, context.engines)
+  const { options } = parseSandboxFlags(given, context.engines)
   await using installing = new InstallLine(context)
   const sandglass = await startSandglass({ ...options, poolSize: 0, maxOverflow: 1 }, context)
   let key: string

@@ -4,7 +4,7 @@ import type { Context } from './context.ts'
 import { UsageError } from './failure.ts'
 import { InstallLine } from './install-line.ts'
 import { LiveLine } from './live-line.ts'
-import { sandboxFlags } from './options.ts'
+import { parseSandboxFlags } from './options.ts'
 import { programFiles, programOptions, withFiles } from './program.ts'
 import { inTerminal } from './shell.ts'
 import { startSandglass } from './start.ts'
@@ -31,7 +31,7 @@ export async function exec(given: Given, context: Context): Promise<number> {
   if (given.has('--tty') && given.has('--json')) {
     throw new UsageError('invalid_request', '--tty is for people, --json for programs; give one of them')
   }
-  const { options } = sandboxFlags(given, context.engines)
+  const { options } = parseSandboxFlags(given, context.engines)
   const program = programOptions(given, context)
   const files = await programFiles(given, context)
   const live = new LiveLine(context.stderr, false, () => '')

@@ -1,5 +1,5 @@
 import type { InstallProgress } from '../environments/index.ts'
-import { type Context, isLively } from './context.ts'
+import { type Context, supportsAnsi } from './context.ts'
 import { plural } from './figures.ts'
 import { LiveLine } from './live-line.ts'
 
@@ -29,7 +29,7 @@ export class InstallLine implements AsyncDisposable {
     this.#progress = progress.phase === 'done' ? undefined : progress
     if (this.#progress === undefined) void this.#clear()
     else if (this.#draws)
-      this.#live ??= new LiveLine(this.#context.stderr, isLively(this.#context), () => this.text ?? '')
+      this.#live ??= new LiveLine(this.#context.stderr, supportsAnsi(this.#context), () => this.text ?? '')
   }
 
   /** Clears the line. Nothing is shown afterwards. */

@@ -57,7 +57,7 @@ export function existingJournal(place: JournalPlace): JournalStore | undefined {
   throw new UsageError('invalid_request', `--journal ${formatPath(path)}: there is no such directory or database`)
 }
 
-/** Files in a journal directory that do not belong to a task. */
+/** The files in a journal directory that are not journals of tasks. */
 export function foreignFiles({ path, isDatabase }: JournalPlace, runs: ReadonlySet<string>): readonly string[] {
   if (isDatabase) return []
   const isRun = (name: string): boolean => name.endsWith('.jsonl') && runs.has(name.slice(0, -'.jsonl'.length))
@@ -79,7 +79,7 @@ function statOf(path: string, name: string): Stats | undefined {
   }
 }
 
-/** The directory of all that the command line keeps of tasks. The specification of XDG_STATE_HOME says to ignore a relative path. */
+/** The directory of the command line's tasks. A relative XDG_STATE_HOME is ignored, as its specification demands. */
 export function stateDirectory(env: NodeJS.ProcessEnv): string {
   const { XDG_STATE_HOME: state = '', HOME: home = '' } = env
   const base = isAbsolute(state) ? state : join(isAbsolute(home) ? home : homedir(), '.local/state')

@@ -25,7 +25,7 @@ export async function holdTerminal(): Promise<Disposable> {
   }
 }
 
-/** Resolves when no question is open. */
+/** Waits until no question is open. */
 async function untilAnswered(): Promise<void> {
   while (questions > 0) await unanswered.promise
 }
@@ -106,7 +106,7 @@ export class LiveLine implements Disposable {
     if (text === undefined) return this.clear()
     this.#drawn = true
     drawn.add(this)
-    // Both are written at once, so that no output of the script comes between.
+    // Written in one call, so that no output of the script comes in between.
     const line = `${CLEAR}${truncateToWidth(text, this.#stderr.columns)}`
     await Promise.all([this.#resetStyle(), this.#stderr.write(line)])
   }

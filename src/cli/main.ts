@@ -58,8 +58,8 @@ async function main(argv: readonly string[]): Promise<void> {
   const { signal } = interrupted
   const stdout = new Output(process.stdout, signal, interrupted.readerLeft)
   const stderr = new Output(process.stderr, signal, () => {})
-  const { hasReaderLeft } = interrupted
-  const context: Context = { stdout, stderr, signal, hasReaderLeft, env: process.env, engines: ENGINES }
+  const { isStdoutClosed } = interrupted
+  const context: Context = { stdout, stderr, signal, isStdoutClosed, env: process.env, engines: ENGINES }
   // Idle sandboxes do not keep the process alive; a command that waits for one must.
   const awake = setInterval(() => {}, FOREVER_MS)
   let code: number
@@ -70,7 +70,7 @@ async function main(argv: readonly string[]): Promise<void> {
   }
   clearInterval(awake)
   process.exitCode = interrupted.received() === undefined ? code : EXIT.cancelled
-  // Output that nobody reads would keep the process alive. A normal exit removes the signal handlers first, so that
+  // Unread output would keep the process alive. A normal exit would remove the signal handlers first, so that
   // a second Ctrl-C would kill the process before it reports its exit code.
   if (stdout.stuck || stderr.stuck || interrupted.received() !== undefined) process.exit()
 }
@@ -114,7 +114,7 @@ function commandNamed(word: string): CommandName {
   if (ALL_FLAGS.has(word)) {
     throw new UsageError(
       'invalid_request',
-      `no flag ${JSON.stringify(word)} before the command; write it behind: sandglass COMMAND ${word}`,
+      `no flag ${JSON.stringify(word)} before the command; write it after: sandglass COMMAND ${word}`,
     )
   }
   const what = word.startsWith('-') ? 'flag' : 'command'
@@ -141,7 +141,7 @@ function causeOf(error: unknown, { signal }: Context): unknown {
 
 async function reportFailure(error: unknown, asJson: boolean, context: Context): Promise<number> {
   const failure = failureOf(causeOf(error, context))
-  if (context.hasReaderLeft()) return failure.exitCode
+  if (context.isStdoutClosed()) return failure.exitCode
   if (asJson) await context.stdout.line(errorLine(failure))
   await note(context, failure.message)
   if (failure.exitCode === EXIT.defect) {

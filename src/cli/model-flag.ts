@@ -77,7 +77,7 @@ function refuseFile(name: string): void {
   if (!isPath && !isFile(name)) return
   const module = ['.ts', '.js', '.mjs'].map((end) => `${name}${end}`).find(isFile)
   const hint = module === undefined ? `replay:${name}, or a module that ends in .ts or .js` : module
-  const is = isFile(name) ? 'it is a file, no name of a model' : 'it is a path, no name of a model'
+  const is = isFile(name) ? 'it is a file, not the name of a model' : 'it is a path, not the name of a model'
   throw wrong(`--model ${name}: ${is}. Did you mean ${hint}?`)
 }
 
@@ -96,12 +96,12 @@ function connectModel(model: string, given: Given, env: NodeJS.ProcessEnv): Chos
   const source = given.has('--model-url') ? '--model-url' : 'OPENAI_BASE_URL'
   if (givenUrl === undefined && apiKey === undefined) {
     throw wrong(
-      `--model ${model}: ${KEY_NAME} is not set; set it, name another address by --model-url (http://127.0.0.1:11434/v1), or take replay:FILE or a module`,
+      `--model ${model}: ${KEY_NAME} is not set; set it, name another address with --model-url (http://127.0.0.1:11434/v1), or use replay:FILE or a module`,
     )
   }
-  // Every message about the address would contain them.
+  // Messages about the address would show them.
   if (URL.canParse(url) && `${new URL(url).username}${new URL(url).password}` !== '') {
-    throw wrong(`${source}: no name and password in the address; the key belongs into ${KEY_NAME}`)
+    throw wrong(`${source}: the address must not contain a name or password; put the key into ${KEY_NAME}`)
   }
   try {
     return {

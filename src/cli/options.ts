@@ -21,10 +21,10 @@ export const POLICIES: readonly Policy[] = ['off', 'standard', 'strict']
 const MODES: readonly string[] = Object.values(ExecutionMode)
 
 /**
- * Checks the shared flags.
+ * Parses the shared flags.
  * @throws UsageError.
  */
-export function sandboxFlags(given: Given, engines: EngineTable = ENGINES): SandboxFlags {
+export function parseSandboxFlags(given: Given, engines: EngineTable = ENGINES): SandboxFlags {
   const policy = parseOneOf(given, '--policy', POLICIES)
   const engine = chooseEngine(given, engines)
   const limits = parseLimits(given)

@@ -25,7 +25,7 @@ export function programFiles(given: Given, { signal }: Context): Promise<FilesIn
   return readFiles(files, signal)
 }
 
-/** A workspace with these files. @param isWanted true if a person looks on, who sees how far a long transfer is. */
+/** Puts files into a workspace. @param isWanted true to show a person the progress of a long transfer. */
 export async function withFiles(
   sandglass: Sandglass,
   flags: Given,

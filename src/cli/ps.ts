@@ -10,49 +10,58 @@ import { table } from './table.ts'
 /** `sandglass ps`: every resource of Sandglass on the machine. Resolves to the exit code. */
 export function ps(given: Given, context: Context): Promise<number> {
   const caches = async (): Promise<readonly Resource[]> => orphanedCaches()
-  return print(
+  return printResources(
+    'list',
     given,
     context,
     (engine) => engine.listResources?.(),
     caches,
-    'nothing of Sandglass runs or was orphaned',
+    'Sandglass has no resources on this machine',
   )
 }
 
 /** `sandglass prune`: removes the resources of dead owners. Resolves to the exit code. */
 export function prune(given: Given, context: Context): Promise<number> {
-  return print(given, context, (engine) => engine.pruneOrphans?.(), pruneCaches, 'nothing was orphaned')
+  return printResources(
+    'remove',
+    given,
+    context,
+    (engine) => engine.pruneOrphans?.(),
+    pruneCaches,
+    'nothing was orphaned',
+  )
 }
 
-async function print(
+async function printResources(
+  verb: 'list' | 'remove',
   given: Given,
   context: Context,
-  ask: (engine: EngineModule) => Promise<readonly Resource[]> | undefined,
-  askCaches: () => Promise<readonly Resource[]>,
+  operation: (engine: EngineModule) => Promise<readonly Resource[]> | undefined,
+  cacheOperation: () => Promise<readonly Resource[]>,
   nothing: string,
 ): Promise<number> {
-  const { resources: found, problems } = await askEach(context, ask)
-  const resources = [...found, ...(await askCaches())]
+  const { resources: found, problems } = await runOnEngines(context, operation)
+  const resources = [...found, ...(await cacheOperation())]
   if (given.has('--json')) await context.stdout.line(resources)
   else if (resources.length > 0) await context.stdout.write(tableOf(resources))
   else if (problems.length === 0) await context.stdout.write(`${nothing}\n`)
   for (const { engine, error } of problems) {
-    await note(context, `cannot list the resources of the engine ${engine}: ${error.message}`)
+    await note(context, `cannot ${verb} the resources of the engine ${engine}: ${error.message}`)
   }
   const [first] = problems
   return first === undefined ? EXIT.ok : failureOf(first.error).exitCode
 }
 
-/** The resources of all engines, and the error of each engine that cannot list them. */
-async function askEach(
+/** Runs an operation on all engines. Returns their resources, and the error of each engine that failed. */
+async function runOnEngines(
   { engines }: Context,
-  ask: (engine: EngineModule) => Promise<readonly Resource[]> | undefined,
+  operation: (engine: EngineModule) => Promise<readonly Resource[]> | undefined,
 ): Promise<{ resources: Resource[]; problems: { engine: string; error: SandglassError }[] }> {
   const resources: Resource[] = []
   const problems: { engine: string; error: SandglassError }[] = []
   for (const [engine, { load }] of Object.entries(engines)) {
     try {
-      resources.push(...((await ask(await load())) ?? []))
+      resources.push(...((await operation(await load())) ?? []))
     } catch (error) {
       if (!(error instanceof SandglassError)) throw error
       problems.push({ engine, error })

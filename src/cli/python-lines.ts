@@ -8,8 +8,8 @@ interface Open {
 const TOKEN = /"""|'''|\\[\s\S]|["'#()[\]{}\n]/g
 
 /**
- * True if a person has typed a whole cell: no bracket and no string is open, and a block (after `:`, or a decorator) has ended
- * with an empty line. Whether it is valid, Python says.
+ * True if a person has typed a complete cell: no bracket and no string is open, and a block (after `:`, or a decorator) has ended
+ * with an empty line. Python decides whether the cell is valid.
  */
 export function isWholeCell(text: string): boolean {
   const { brackets, quote } = openAtEnd(text)

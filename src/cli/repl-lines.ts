@@ -19,7 +19,7 @@ const ON_ERROR = ['keep', 'rollback'] as const
 type Json = Readonly<Record<string, unknown>>
 
 /** A line that asks for a cell or a command. */
-type Wish =
+type ReplRequest =
   | { readonly cell: string; readonly branch: string | undefined; readonly options: CellOptions }
   | {
       readonly command: (typeof COMMANDS)[number]
@@ -43,7 +43,7 @@ export async function serveLines(
         )
       const asked = parse(line.text)
       id = asked.id
-      const wish = parseWish(asked.value)
+      const wish = parseRequest(asked.value)
       await stdout.line({ v: 1, ...(await answer(session, id, wish, { saving, signal })) })
     } catch (error) {
       signal.throwIfAborted()
@@ -57,7 +57,7 @@ export async function serveLines(
 async function answer(
   session: ReplSession,
   id: string,
-  wish: Wish,
+  wish: ReplRequest,
   { saving, signal }: { readonly saving: Saving | undefined; readonly signal: AbortSignal },
 ): Promise<Json> {
   if ('cell' in wish) {
@@ -128,7 +128,7 @@ function parse(text: string): { readonly id: string; readonly value: Json } {
 }
 
 /** @throws UsageError */
-function parseWish(value: Json): Wish {
+function parseRequest(value: Json): ReplRequest {
   const all = [...CELL_KEYS, ...COMMAND_KEYS]
   const foreign = Object.keys(value).find((key) => !all.includes(key))
   if (foreign !== undefined) throw wrong(`no key ${JSON.stringify(foreign)}.${didYouMean(foreign, all)}`)

@@ -23,12 +23,12 @@ export class ReplSession implements AsyncDisposable {
     return [...this.#checkpoints].flatMap(([name, kept]) => (kept.branch === branch ? [name] : []))
   }
 
-  /** @throws SandglassError `invalid_request` for a branch that is not there. */
+  /** @throws SandglassError `invalid_request` for an unknown branch. */
   branch(name: string = MAIN): Session {
     return requireNamed(this.#branches, name, 'branch')
   }
 
-  /** Keeps the state under a name. @throws SandglassError as `Session.checkpoint`; `invalid_request` for a name that is taken */
+  /** Keeps the state under a name. @throws SandglassError as `Session.checkpoint`; `invalid_request` for a name that is in use */
   async checkpoint(branch: string = MAIN, name: string = this.#freeName('c')): Promise<SessionCheckpoint> {
     this.#refuseTaken(name)
     const made = await this.branch(branch).checkpoint(name)
@@ -50,7 +50,7 @@ export class ReplSession implements AsyncDisposable {
     return session.restore(kept.made)
   }
 
-  /** Begins a branch with the present state. @throws SandglassError as `Session.branch`; `invalid_request` for a name that is taken */
+  /** Begins a branch with the current state. @throws SandglassError as `Session.branch`; `invalid_request` for a name that is in use */
   async fork(branch: string | undefined, name: string = this.#freeName('b')): Promise<string> {
     this.#refuseTaken(name)
     const [made] = await this.branch(branch).branch(1)
@@ -58,7 +58,7 @@ export class ReplSession implements AsyncDisposable {
     return name
   }
 
-  /** Ends a branch, or a checkpoint of any branch. @throws SandglassError `invalid_request` for `main`, and for what is not there */
+  /** Ends a branch, or a checkpoint of any branch. @throws SandglassError `invalid_request` for `main`, and for an unknown name */
   async drop(name: string): Promise<void> {
     if (name === MAIN) throw new SandglassError('invalid_request', 'main cannot be dropped: it ends with the session')
     const kept = this.#checkpoints.get(name)

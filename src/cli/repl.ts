@@ -4,7 +4,7 @@ import type { Given } from './args.ts'
 import type { Context } from './context.ts'
 import { UsageError } from './failure.ts'
 import { InstallLine } from './install-line.ts'
-import { sandboxFlags } from './options.ts'
+import { parseSandboxFlags } from './options.ts'
 import { serveLines } from './repl-lines.ts'
 import { ReplSession } from './repl-session.ts'
 import { savingOf } from './save.ts'
@@ -20,7 +20,7 @@ export async function repl(given: Given, context: Context): Promise<number> {
     throw new UsageError('invalid_request', `repl takes no ${JSON.stringify(given.positionals[0])}`)
   if (!asLines && !(process.stdin.isTTY && context.stdout.isTerminal))
     throw new UsageError('invalid_request', 'repl needs a terminal; programs drive it with --json')
-  const { options } = sandboxFlags(given, context.engines)
+  const { options } = parseSandboxFlags(given, context.engines)
   const saving = savingOf(given)
   const tools = await toolsOf(given, context)
   try {

@@ -84,7 +84,7 @@ export class DecisionLines implements CallApprover {
       decision === 'accept'
         ? this.sandglass?.approve(call.id, { by })
         : this.sandglass?.deny(call.id, text ?? undefined, { by })
-    // Its run may be over meanwhile.
+    // The run may have ended meanwhile.
     await answered?.catch((error: unknown) => this.#report(messageOf(error)))
   }
 
@@ -107,7 +107,7 @@ export class DecisionLines implements CallApprover {
     for await (const line of inputLines(this.#input, MAX_LINE_BYTES)) {
       const decision = decisionIn(line, this.#waiting)
       if (typeof decision === 'string') {
-        await this.#report(`line ${line.number} of stdin is no decision: ${decision}`)
+        await this.#report(`line ${line.number} of stdin is not a decision: ${decision}`)
         continue
       }
       this.#waiting.get(decision.id)?.decided.resolve(decision)
@@ -116,7 +116,7 @@ export class DecisionLines implements CallApprover {
   }
 }
 
-/** The decision on a line, or what is wrong with it. */
+/** Parses the decision on a line; returns the problem if it is not one. */
 function decisionIn(line: InputLine, waiting: ReadonlyMap<string, Question>): DecisionLine | string {
   if ('problem' in line)
     return line.problem === 'too-long' ? `it is longer than ${MAX_LINE_BYTES} bytes` : 'it is not UTF-8'
@@ -136,9 +136,9 @@ function decisionIn(line: InputLine, waiting: ReadonlyMap<string, Question>): De
   if (typeof id !== 'string' || question === undefined)
     return `it is about ${formatValue(id)}, and ${[...waiting.keys()].map((one) => JSON.stringify(one)).join(', ')} waits`
   const known = DECISIONS.find((one) => one === decision)
-  if (known === undefined) return `decision: ${formatValue(decision)} is none of ${DECISIONS.join(', ')}`
+  if (known === undefined) return `decision: ${formatValue(decision)} is not one of ${DECISIONS.join(', ')}`
   if (!isTextOrNull(script) || !isTextOrNull(text) || !isTextOrNull(by)) return `${TEXTS.join(', ')}: texts, or null`
-  // JSON.parse takes the last of two decisions in a line; a person may have read the first.
+  // JSON.parse uses the last of duplicate keys, but a person may have read the first.
   if (keysIn(line.text) > Object.keys(given).length) return 'it has a key more than once'
   if ((by ?? '').length > MAX_DECIDER) return `by is longer than ${MAX_DECIDER} characters`
   const found = { id, decision: known, script, text, by }

@@ -36,7 +36,7 @@ export function reviewByPerson(terminal: ReviewTerminal): Reviewer {
   return async (proposal, { signal }) => {
     await terminal.write(proposalText(proposal, terminal.coloured))
     const by = userName(terminal.env)
-    // Earlier input is no answer to this proposal.
+    // Earlier input must not answer this proposal.
     await dropInput()
     for (;;) {
       const choice = await ask('[a]ccept, [e]dit, [r]espond, re[j]ect? ', signal)
@@ -170,7 +170,7 @@ export function proposalText(proposal: Proposal, coloured: boolean): string {
     `  ${paint(DIM, 'SHA-256  ')} ${proposal.sha256}`,
     ...facts.map(([name = '', text]) => `  ${paint(DIM, name.padEnd(9))} ${text}`),
     ...(diff === null ? [] : changesText(diff, paint)),
-    ...(problem === null ? [] : [paint(RED, `Your script was not taken: ${escapeForMessage(problem)}`)]),
+    ...(problem === null ? [] : [paint(RED, `Your script was not accepted: ${escapeForMessage(problem)}`)]),
     '',
   ].join('\n')
 }

@@ -3,7 +3,7 @@ import type { Reviewer } from '../review/index.ts'
 import type { JournalEvent } from '../journal/index.ts'
 import { formatValue } from '../support/index.ts'
 import type { Given } from './args.ts'
-import { type Context, isLively, note } from './context.ts'
+import { type Context, supportsAnsi, note } from './context.ts'
 import { UsageError } from './failure.ts'
 import type { CallApprover } from './call-approver.ts'
 import { DecisionLines, REJECTED } from './review-lines.ts'
@@ -53,7 +53,7 @@ export function reviewOf(
         (problem) => note(context, problem),
       )
     : undefined
-  const review = lines?.review ?? reviewByPerson({ env: context.env, coloured: isLively(context), write })
+  const review = lines?.review ?? reviewByPerson({ env: context.env, coloured: supportsAnsi(context), write })
   return {
     review,
     approver: lines,

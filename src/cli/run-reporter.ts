@@ -1,6 +1,6 @@
 import type { ExecutionResult, RunEvent } from '../executor/index.ts'
 import { truncate } from '../support/index.ts'
-import { type Context, isLively } from './context.ts'
+import { type Context, supportsAnsi } from './context.ts'
 import { displayText } from './display-files.ts'
 import type { LiveLine } from './live-line.ts'
 import { nameText } from './foreign-text.ts'
@@ -52,8 +52,8 @@ export class RunReporter {
 
   async result(result: ExecutionResult): Promise<void> {
     await this.#live.end()
-    const { stdout, hasReaderLeft } = this.#context
-    if (hasReaderLeft()) return
+    const { stdout, isStdoutClosed } = this.#context
+    if (isStdoutClosed()) return
     for (const { code, message } of result.warnings) await this.#mark('warning', `${code}: ${message}`)
     if (result.violations.length > 0) await this.#reportViolations(result)
     if (result.traceback !== null) await this.#mark('traceback', result.traceback)
@@ -72,12 +72,12 @@ export class RunReporter {
   async #reportViolations({ violations }: ExecutionResult): Promise<void> {
     const { stderr } = this.#context
     const { path, text } = this.#script
-    const coloured = stderr.isTerminal && isLively(this.#context)
+    const coloured = stderr.isTerminal && supportsAnsi(this.#context)
     await this.#live.write(stderr, `${violationsText(path, text, violations, coloured)}\n`)
   }
 
   async #mark(what: string, text: string): Promise<void> {
-    const mark = isLively(this.#context)
+    const mark = supportsAnsi(this.#context)
       ? `\u001B[2m[${escapeForMessage(what)}]\u001B[22m`
       : `[${escapeForMessage(what)}]`
     const { stderr } = this.#context

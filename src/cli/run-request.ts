@@ -42,7 +42,7 @@ export function refuseStdinTwice(given: Given, first: string | undefined, what: 
   const hosts = given.all('--file').map((text) => hostAndPath(text)[0])
   if ([first, ...hosts, ...given.all('--stdin')].filter((one) => one === '-').length > 1) {
     const places = what === 'task' ? 'the task and --file' : 'the script, --file and --stdin'
-    throw new UsageError('invalid_request', `stdin is asked for twice: only one of ${places} can be -`)
+    throw new UsageError('invalid_request', `stdin is used twice: only one of ${places} can be -`)
   }
 }
 

@@ -1,11 +1,11 @@
 import type { ExecutionResult, RunEvent } from '../executor/index.ts'
 import type { Given } from './args.ts'
-import { type Context, isLively } from './context.ts'
+import { type Context, supportsAnsi } from './context.ts'
 import { EXIT, exitCodeOf } from './exit-codes.ts'
 import { displayFiles } from './display-files.ts'
 import { InstallLine } from './install-line.ts'
 import { LiveLine } from './live-line.ts'
-import { sandboxFlags } from './options.ts'
+import { parseSandboxFlags } from './options.ts'
 import { toolsOf } from './tools-file.ts'
 import { eventLine, resultLine } from './result-line.ts'
 import { runRequest, scriptSource } from './run-request.ts'
@@ -24,10 +24,10 @@ type Kept = Required<Pick<WorkspaceOptions, 'persist' | 'store'>>
 
 /** `sandglass run`: one script in one sandbox. Resolves to the exit code. */
 export async function run(given: Given, context: Context): Promise<number> {
-  const { options, mode, policy } = sandboxFlags(given, context.engines)
+  const { options, mode, policy } = parseSandboxFlags(given, context.engines)
   const { script, files, ...request } = await runRequest(given, context)
   const isForPrograms = given.has('--json') || given.has('--events')
-  const transfer = new Transfer(files ?? {}, !isForPrograms && isLively(context))
+  const transfer = new Transfer(files ?? {}, !isForPrograms && supportsAnsi(context))
   const arrivals = new Arrivals()
   const tools = await toolsOf(given, context)
   const saving = savingOf(given)
@@ -42,7 +42,7 @@ export async function run(given: Given, context: Context): Promise<number> {
     // A person names the file, so its declarations count. A script from elsewhere is not trusted with packages.
     const fromScript = isFile(given) ? 'declared' : 'off'
     const environments = { fromScript, onProgress: installing.onProgress } as const
-    // A workspace takes no sandbox of the pool, so none is made ahead.
+    // A workspace uses no sandbox of the pool, so none is started in advance.
     const needsWorkspace = skills.length > 0 || kept !== undefined
     const poolSize = needsWorkspace ? 0 : 1
     const sandglass = await startSandglass({ ...options, environments, poolSize, maxOverflow: 1 - poolSize }, context)
@@ -98,7 +98,7 @@ function keptOf(given: Given, context: Context): Kept | undefined {
   return undefined
 }
 
-/** A workspace in which each skill is shown, read-only. It ends with the Sandglass. */
+/** Opens a workspace in which each skill is mounted read-only. It ends with the Sandglass. */
 async function workspaceWith(
   sandglass: Pick<Sandglass, 'workspace'>,
   skills: readonly Skill[],
@@ -138,7 +138,7 @@ function humanReporter(given: Given, script: string, context: Context, otherText
   const started = performance.now()
   const status = (): string =>
     otherText() ?? `running for ${((performance.now() - started) / 1000).toFixed(1)} s, Ctrl-C cancels`
-  const live = new LiveLine(context.stderr, isLively(context), status)
+  const live = new LiveLine(context.stderr, supportsAnsi(context), status)
   return new RunReporter(context, live, { path: scriptSource(given).name, text: script })
 }
 

@@ -21,7 +21,7 @@ const MAX_NAMED = 5
 
 /**
  * Makes the directory for collected files.
- * @throws UsageError when it cannot be made, or is the root of a repository, where tools obey the files.
+ * @throws UsageError when it cannot be made, or is the root of a repository, where tools execute instructions in files.
  */
 function prepareSaving(directory: string, overwrite: boolean): Saving {
   const root = makeRoot(directory)
@@ -35,7 +35,7 @@ function prepareSaving(directory: string, overwrite: boolean): Saving {
 }
 
 /**
- * The target of `--save`, which is made; undefined without it.
+ * Makes the target of `--save`; undefined without it.
  * @throws UsageError for `--overwrite` without `--save`, and as {@link prepareSaving} does.
  */
 export function savingOf(given: Given): Saving | undefined {
@@ -101,7 +101,7 @@ export function saveFiles(saving: Saving, files: readonly CollectedFile[]): stri
 function refusal(there: readonly CollectedFile[]): string {
   const named = there.slice(0, MAX_NAMED).map(({ path }) => JSON.stringify(path))
   const more = there.length > MAX_NAMED ? ` and ${there.length - MAX_NAMED} more` : ''
-  return `nothing was saved, because ${named.join(', ')}${more} ${there.length === 1 ? 'is' : 'are'} there already; --overwrite replaces what is there`
+  return `nothing was saved, because ${named.join(', ')}${more} already ${there.length === 1 ? 'exists' : 'exist'}; --overwrite replaces existing files`
 }
 
 function repositoryOf(root: string, files: readonly CollectedFile[]): string | undefined {

@@ -7,7 +7,7 @@ export interface Planned {
   readonly after: readonly string[]
 }
 
-/** A request that can never start, and why. */
+/** A request that can never start, and the reason. */
 export interface Unstartable<R> {
   readonly request: R
   readonly problem: string

@@ -3,7 +3,7 @@ import type { Given } from './args.ts'
 import type { Context } from './context.ts'
 import { UsageError } from './failure.ts'
 import { InstallLine } from './install-line.ts'
-import { sandboxFlags } from './options.ts'
+import { parseSandboxFlags } from './options.ts'
 import { programFiles, programOptions, withFiles } from './program.ts'
 import { startSandglass } from './start.ts'
 import { RESET_TERMINAL } from './terminal-text.ts'
@@ -19,7 +19,7 @@ export async function shell(given: Given, context: Context): Promise<number> {
   if (!process.stdin.isTTY || !context.stdout.isTerminal) {
     throw new UsageError('invalid_request', 'shell needs a terminal; for programs there is sandglass exec')
   }
-  const { options } = sandboxFlags(given, context.engines)
+  const { options } = parseSandboxFlags(given, context.engines)
   const program = programOptions(given, context)
   const files = await programFiles(given, context)
   try {

@@ -16,7 +16,7 @@ import type { StoredRun } from './stored-run.ts'
 import { timelineHtml } from './timeline-html.ts'
 import { timelineOf } from './timeline.ts'
 
-/** Texts of more lines are folded. */
+/** Texts with more lines are folded. */
 const OPEN_LINES = 12
 const MAX_TITLE = 80
 const MAX_CALLS = 500

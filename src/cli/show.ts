@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { messageOf } from '../errors/index.ts'
 import { formatPath, truncate } from '../support/index.ts'
 import type { Given } from './args.ts'
-import { type Context, isLively, note } from './context.ts'
+import { type Context, supportsAnsi, note } from './context.ts'
 import { EXIT } from './exit-codes.ts'
 import { loadPlotly } from './chart-frames.ts'
 import { UsageError } from './failure.ts'
@@ -41,7 +41,7 @@ export async function show(given: Given, context: Context): Promise<number> {
       await note(context, `wrote ${out}`)
     }
   } else {
-    const coloured = context.stdout.isTerminal && isLively(context)
+    const coloured = context.stdout.isTerminal && supportsAnsi(context)
     await context.stdout.write(runText(run, coloured))
   }
   return EXIT.ok

@@ -10,7 +10,7 @@ export interface Interruption {
   readonly received: () => NodeJS.Signals | undefined
   /** Call it when the reader of stdout has left. */
   readonly readerLeft: () => void
-  readonly hasReaderLeft: () => boolean
+  readonly isStdoutClosed: () => boolean
 }
 
 /**
@@ -34,6 +34,6 @@ export function interruption(): Interruption {
       left = true
       controller.abort(new SandglassError('aborted', 'cancelled, because the reader of the output has left'))
     },
-    hasReaderLeft: () => left,
+    isStdoutClosed: () => left,
   }
 }

@@ -1,7 +1,7 @@
 import type { ToolExecutionResult } from '../index.ts'
 import type { JournalEvent, RunRecord } from '../journal/index.ts'
 import { truncate } from '../support/index.ts'
-import { type Context, isLively } from './context.ts'
+import { type Context, supportsAnsi } from './context.ts'
 import { countText, msText, plural } from './figures.ts'
 import { displayText } from './display-files.ts'
 import { LiveLine } from './live-line.ts'
@@ -19,7 +19,7 @@ type TaskResult = Pick<ToolExecutionResult, 'record' | 'files' | 'displays'>
 /** Reports the progress and the result of a task. */
 export interface Reporter {
   event(event: JournalEvent): Promise<void>
-  /** Shows a text to the person, uncut. */
+  /** Shows a complete text to the person. */
   show(text: string): Promise<void>
   /** A file that a script left has come. */
   file(file: { readonly size: number }): void
@@ -47,7 +47,7 @@ export class SolveReporter implements Reporter {
   constructor(context: Context, showFlags: string, installText: () => string | undefined) {
     this.#context = context
     this.#showFlags = showFlags
-    this.#live = new LiveLine(context.stderr, isLively(context), () => installText() ?? this.#progress.text())
+    this.#live = new LiveLine(context.stderr, supportsAnsi(context), () => installText() ?? this.#progress.text())
   }
 
   async event(event: JournalEvent): Promise<void> {
@@ -71,8 +71,8 @@ export class SolveReporter implements Reporter {
 
   async result({ record, files, displays }: TaskResult, problems: readonly string[], isStored: boolean): Promise<void> {
     await this.#live.end()
-    const { stdout, hasReaderLeft } = this.#context
-    if (hasReaderLeft()) return
+    const { stdout, isStdoutClosed } = this.#context
+    if (isStdoutClosed()) return
     const { success, finalData, error, partial, status } = record
     if (success) {
       const text = typeof finalData === 'string' ? finalData : JSON.stringify(finalData, null, 2)
@@ -102,7 +102,7 @@ export class SolveReporter implements Reporter {
   }
 
   async #mark(what: string, text: string): Promise<void> {
-    const mark = isLively(this.#context)
+    const mark = supportsAnsi(this.#context)
       ? `\u001B[2m[${escapeForMessage(what)}]\u001B[22m`
       : `[${escapeForMessage(what)}]`
     await this.#live.write(this.#context.stderr, `${mark} ${escapeForMessage(text.trimEnd())}\n`)

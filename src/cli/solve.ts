@@ -8,7 +8,7 @@ import { displayFiles } from './display-files.ts'
 import { InstallLine } from './install-line.ts'
 import { journalPlace, openJournal } from './journal-flag.ts'
 import { modelOf } from './model-flag.ts'
-import { sandboxFlags } from './options.ts'
+import { parseSandboxFlags } from './options.ts'
 import { reviewOf } from './review.ts'
 import { saveFiles, savingOf } from './save.ts'
 import { solveEventLine, solveLine } from './solve-line.ts'
@@ -20,7 +20,7 @@ import { reword } from './wording.ts'
 
 /** `sandglass solve`: a model solves a task by writing Python. Resolves to the exit code. */
 export async function solve(given: Given, context: Context): Promise<number> {
-  const { options, policy } = sandboxFlags(given, context.engines)
+  const { options, policy } = parseSandboxFlags(given, context.engines)
   const reviewing = reviewOf(given, context, (text) => reporter.show(text))
   const place = journalPlace(given, context.env)
   const { task, options: asked } = await solveRequest(given, context)

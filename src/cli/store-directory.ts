@@ -3,7 +3,7 @@ import { isAbsolute, join } from 'node:path'
 import type { Given } from './args.ts'
 import { UsageError } from './failure.ts'
 
-/** The store that `--store` or the environment names, or that of the user. @throws UsageError */
+/** The directory of the store: that of `--store` or of the environment, or the user's default. @throws UsageError */
 export function storeDirectory(given: Given, env: NodeJS.ProcessEnv): string {
   const named = given.last('--store') ?? env['SANDGLASS_STORE_DIR']
   if (named === '') throw new UsageError('invalid_request', '--store: the path is empty')

@@ -75,7 +75,7 @@ class Row {
         this.#end('review', at)
         return
       case 'sandbox_assigned':
-        // Without a policy nothing is checked, and the script waited for its sandbox alone.
+        // Without a policy nothing is checked, so this time was only the wait for the sandbox.
         this.#open.delete('check')
         this.#begin('run', at)
         return

@@ -19,7 +19,7 @@ export async function toolsOf(given: Given, context: Context): Promise<ToolSet |
   return (await loadTools(given, context))?.set
 }
 
-/** The same tools as the file has them, for an agent that wraps them. @throws UsageError */
+/** Returns the same tools as the file exports them, for an agent that wraps them. @throws UsageError */
 export async function givenToolsOf(given: Given, context: Context): Promise<ToolsInput | undefined> {
   return (await loadTools(given, context))?.input
 }
@@ -56,7 +56,7 @@ export async function importModule(flag: string, path: string): Promise<Exports>
   try {
     return (await import(pathToFileURL(resolve(path)).href)) as Exports
   } catch (error) {
-    // The path of this program does not help the user.
+    // Remove the path of this program, which does not help the user.
     const reason = messageOf(error).replaceAll(` imported from ${import.meta.filename}`, '')
     const place = faultPlace(error, resolve(path))
     throw new UsageError('invalid_request', `${shown}: it cannot be loaded: ${place}${reason}`, { cause: error })

@@ -1,10 +1,10 @@
 import { statSync } from 'node:fs'
 import { type FilesInput, readHostFile } from '../executor/index.ts'
-import { type Context, isLively } from './context.ts'
+import { type Context, supportsAnsi } from './context.ts'
 import { plural } from './figures.ts'
 import { LiveLine } from './live-line.ts'
 
-/** A line that is gone before anybody could read it is not shown. */
+/** No line is shown before this time, because a short transfer would remove it before anybody could read it. */
 const LONG_MS = 500
 
 /** The files of `--file` on their way into a sandbox. Their bytes are counted, where a person looks on. */
@@ -20,7 +20,7 @@ export class Transfer {
     this.files = isShown ? this.#countBytes(files) : files
   }
 
-  /** The words for a person while files have been sent for longer than {@link LONG_MS}; undefined otherwise. */
+  /** The status text while files have been sent for longer than {@link LONG_MS}; undefined otherwise. */
   get text(): string | undefined {
     const isSending = this.#startedAt !== undefined && this.#sent < this.#total
     if (!isSending || performance.now() - (this.#startedAt ?? 0) < LONG_MS) return undefined
@@ -59,7 +59,7 @@ export class Arrivals {
     this.#bytes += size
   }
 
-  /** The words for a person while files have been arriving for longer than {@link LONG_MS}; undefined otherwise. */
+  /** The status text while files have been arriving for longer than {@link LONG_MS}; undefined otherwise. */
   get text(): string | undefined {
     if (this.#startedAt === undefined || performance.now() - this.#startedAt < LONG_MS) return undefined
     return `receiving files, ${plural(this.#files, 'file')} with ${(this.#bytes / 1e6).toFixed(1)} MB so far`
@@ -72,7 +72,7 @@ export class TransferLine extends Transfer implements AsyncDisposable {
 
   /** @param isWanted false if a program reads the output. */
   constructor(files: FilesInput, context: Context, isWanted: boolean) {
-    const isShown = isWanted && isLively(context)
+    const isShown = isWanted && supportsAnsi(context)
     super(files, isShown)
     this.#live = new LiveLine(context.stderr, isShown, () => this.text)
   }

@@ -20,7 +20,7 @@ let isSent = false
 
 /**
  * Redirects `console.log` and similar methods to stderr, for the whole process: stdout carries answers only, whatever a
- * module of the user prints. The methods are replaced, not the console, so that `node:console` has them, too.
+ * module of the user prints. The methods are replaced, not the console, so that `node:console` is redirected, too.
  */
 export function consoleToStderr(): void {
   if (isSent) return

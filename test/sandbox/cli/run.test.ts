@@ -261,7 +261,7 @@ describe.skipIf(skip)('sandglass run with files', () => {
     expect(lastLine(refused).warnings).toEqual([
       {
         code: 'not_saved',
-        message: 'nothing was saved, because "out/mine.txt" is there already; --overwrite replaces what is there',
+        message: 'nothing was saved, because "out/mine.txt" already exists; --overwrite replaces existing files',
         traceback: null,
       },
     ])

@@ -22,7 +22,7 @@ describe('sandglass solve refuses before anything starts', () => {
     [['x'], 'solve needs --model MODEL: a name, replay:FILE or a module; see sandglass solve --help'],
     [
       ['x', '--model', 'gpt-5-mini'],
-      '--model gpt-5-mini: OPENAI_API_KEY is not set; set it, name another address by --model-url',
+      '--model gpt-5-mini: OPENAI_API_KEY is not set; set it, name another address with --model-url',
     ],
     [['x', '--model', 'a', '--model-url', 'ftp://h'], '--model-url: url "ftp://h" is not an http or https address'],
     [['x', '--model', 'a', '--model-url', 'http://me:pw@h'], '--model-url: no name and password in the address'],
@@ -33,13 +33,16 @@ describe('sandglass solve refuses before anything starts', () => {
     [['x', '--model', '/nonexistent/m.ts'], '--model /nonexistent/m.ts: there is no such file\n'],
     [
       ['x', '--model', './model', '--model-url', 'http://127.0.0.1:1'],
-      '--model ./model: it is a path, no name of a model. Did you mean replay:./model, or a module that ends in .ts or .js?',
+      '--model ./model: it is a path, not the name of a model. Did you mean replay:./model, or a module that ends in .ts or .js?',
     ],
     [
       ['x', '--model', join(cli.directory, 'right')],
-      `--model ${cli.directory}/right: it is a path, no name of a model. Did you mean ${RIGHT}?`,
+      `--model ${cli.directory}/right: it is a path, not the name of a model. Did you mean ${RIGHT}?`,
     ],
-    [['x', '--model', 'package.json'], '--model package.json: it is a file, no name of a model. Did you mean replay:'],
+    [
+      ['x', '--model', 'package.json'],
+      '--model package.json: it is a file, not the name of a model. Did you mean replay:',
+    ],
     [
       ['x', '--model', nothing],
       `--model ${nothing}: it exports no model; export default async (prompt) => ({ text: '…' })`,

@@ -41,7 +41,7 @@ function proposals(stdout: string): Pick<Proposal, 'id' | 'script' | 'tools' | '
 describe.skipIf(skip)('solve --review always', () => {
   test('shows each script as a line, and runs what is accepted', async () => {
     const ended = await review([decide('respond', { text: 'again' })], [decide('accept'), decide('reject')])
-    const late = 'line 3 of stdin is no decision: nothing waits for one'
+    const late = 'line 3 of stdin is not a decision: nothing waits for one'
     expect([ended.code, ended.stderr]).toEqual([0, `sandglass: ${late}\n`])
     expect(lastLine(ended)).toMatchObject({ type: 'solve_result', status: 'completed', final_data: { total: 200 } })
     expect(linesOf(ended).slice(0, -1)).toMatchObject([
@@ -73,13 +73,13 @@ describe.skipIf(skip)('solve --review always', () => {
     ])
     expect([ended.code, lastLine(ended).final_data]).toEqual([0, 7])
     const told = ended.stderr.trimEnd().split('\n')
-    expect(told.map((line) => line.replace(/^sandglass: line \d of stdin is no decision: /, ''))).toMatchObject([
+    expect(told.map((line) => line.replace(/^sandglass: line \d of stdin is not a decision: /, ''))).toMatchObject([
       expect.stringContaining('not valid JSON'),
       expect.stringContaining('it is about "other"'),
       'edit needs the changed script',
       'respond needs a text for the model',
       'reject takes no script',
-      'decision: "perhaps" is none of accept, edit, respond, reject',
+      'decision: "perhaps" is not one of accept, edit, respond, reject',
       'it has a key more than once',
       'its text is longer than 20000 characters',
     ])

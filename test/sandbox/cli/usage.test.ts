@@ -6,7 +6,7 @@ import { failureOf, UsageError } from '../../../src/cli/failure.ts'
 import { parseArgs } from '../../../src/cli/args.ts'
 import { exitCodeOf } from '../../../src/cli/exit-codes.ts'
 import { type CommandName, FLAGS, unknownFlag } from '../../../src/cli/flags.ts'
-import { sandboxFlags } from '../../../src/cli/options.ts'
+import { parseSandboxFlags } from '../../../src/cli/options.ts'
 import { parseSize } from '../../../src/cli/sizes.ts'
 import packageJson from '../../../package.json' with { type: 'json' }
 import { lastLine, makeCli } from '../../support/cli/sandglass.ts'
@@ -28,7 +28,7 @@ describe('wrong usage exits with 2 and shows the correct form', () => {
     [['run'], 'run needs a FILE, - for stdin, or -c CODE; see sandglass run --help'],
     [['run', SCRIPT, '--tiemout', '1'], 'no flag --tiemout. Did you mean "--timeout"?'],
     [['run', SCRIPT, '--concurrency', '4'], 'run has no flag --concurrency; batch has it. See sandglass run --help'],
-    [['--cpus', '1', 'run'], 'no flag "--cpus" before the command; write it behind: sandglass COMMAND --cpus'],
+    [['--cpus', '1', 'run'], 'no flag "--cpus" before the command; write it after: sandglass COMMAND --cpus'],
     [
       ['run', SCRIPT, '--secret', 'SANDGLASS_NOT_SET'],
       '--secret SANDGLASS_NOT_SET: no such environment variable is set',
@@ -39,10 +39,10 @@ describe('wrong usage exits with 2 and shows the correct form', () => {
       '--input x: 1234567890123456789012 is an integer beyond 2^53',
     ],
     [['run', SCRIPT, '--file', '/nonexistent/a:b'], 'cannot read --file /nonexistent/a: ENOENT'],
-    [['run', '-', '--file=-:a'], 'stdin is asked for twice: only one of the script, --file and --stdin can be -'],
+    [['run', '-', '--file=-:a'], 'stdin is used twice: only one of the script, --file and --stdin can be -'],
     [
       ['run', SCRIPT, '--file=-:a', '--file=-:b'],
-      'stdin is asked for twice: only one of the script, --file and --stdin can be -',
+      'stdin is used twice: only one of the script, --file and --stdin can be -',
     ],
     [['run', SCRIPT, '-c', '1'], `run takes -c CODE or a FILE, but also got "${SCRIPT}"`],
     [['run', '-c', '1', '-c', '2'], 'run takes one -c CODE'],
@@ -71,7 +71,7 @@ describe('wrong usage exits with 2 and shows the correct form', () => {
     [['batch', '--out', '/nonexistent/out'], '--out /nonexistent/out: ENOENT'],
     [['check'], 'check needs a FILE, or - for stdin; see sandglass check --help'],
     [['check', SCRIPT, 'b.py'], 'check takes one FILE, but also got "b.py"'],
-    [['check', SCRIPT, '--policy', 'off'], '--policy off checks nothing; take standard or strict'],
+    [['check', SCRIPT, '--policy', 'off'], '--policy off checks nothing; use standard or strict'],
     [
       ['check', SCRIPT, '--timeout', '1'],
       'check has no flag --timeout; run, exec, repl, batch, solve and agent have it',
@@ -108,7 +108,7 @@ describe('wrong usage exits with 2 and shows the correct form', () => {
     [['--policy', 'stritc'], '--policy: unknown policy "stritc". Did you mean "strict"?'],
     [['--engine', 'lokal'], '--engine: unknown engine "lokal". Did you mean "local"?'],
   ])('the flags %s', (args, message) => {
-    expect(() => sandboxFlags(parseArgs(args, FLAGS.run))).toThrow(message)
+    expect(() => parseSandboxFlags(parseArgs(args, FLAGS.run))).toThrow(message)
   })
 
   test.each<[CommandName, string, string]>([

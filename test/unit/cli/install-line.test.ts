@@ -16,7 +16,7 @@ function installOn(isTTY: boolean): { readonly line: InstallLine; readonly writt
     stdout: output,
     stderr: output,
     signal,
-    hasReaderLeft: () => false,
+    isStdoutClosed: () => false,
     env: {},
     engines: {},
   })

@@ -37,7 +37,7 @@ Proposal, attempt 2
   @@ -1,1 +1,1 @@
   -x = 2
   +x = 1
-Your script was not taken: no x
+Your script was not accepted: no x
 `)
 })
 

@@ -20,7 +20,7 @@ function transferOn(isTTY: boolean, isWanted = true): { readonly line: TransferL
   stream.on('data', (chunk: Buffer) => (text += chunk.toString()))
   const { signal } = new AbortController()
   const output = new Output(stream as unknown as NodeJS.WriteStream, signal, () => {})
-  const context = { stdout: output, stderr: output, signal, hasReaderLeft: () => false, env: {}, engines: {} }
+  const context = { stdout: output, stderr: output, signal, isStdoutClosed: () => false, env: {}, engines: {} }
   const files = { small: 'text', large: { path, mode: 0o755 } }
   return { line: new TransferLine(files, context, isWanted), written: () => text }
 }

@@ -6,7 +6,7 @@ import type { Context } from '../../../src/cli/context.ts'
 import { doctor } from '../../../src/cli/doctor.ts'
 import { flagsFor, unknownFlag } from '../../../src/cli/flags.ts'
 import { commandHelp } from '../../../src/cli/help.ts'
-import { sandboxFlags } from '../../../src/cli/options.ts'
+import { parseSandboxFlags } from '../../../src/cli/options.ts'
 import { Output } from '../../../src/cli/output.ts'
 import { prune, ps } from '../../../src/cli/ps.ts'
 import { enginesFor, openFirstEngine } from '../../../src/engine-choice.ts'
@@ -85,7 +85,7 @@ async function output(
   const [stdout, stderr] = streams.map(
     (stream) => new Output(stream as unknown as NodeJS.WriteStream, signal, () => {}),
   ) as [Output, Output]
-  const code = await command({ stdout, stderr, signal, hasReaderLeft: () => false, env: {}, engines })
+  const code = await command({ stdout, stderr, signal, isStdoutClosed: () => false, env: {}, engines })
   const [out = '', err = ''] = streams.map((stream) => String((stream.read() as Buffer | null) ?? ''))
   return { code, stdout: out, stderr: err }
 }
@@ -132,11 +132,13 @@ describe('an engine that is one row of the table', () => {
 
   test('is an engine of the command line, with flags of its own', () => {
     const given = parseArgs(['--engine', 'moon', '--crater', 'Plato'], flagsFor(WITH_MOON).run)
-    expect(sandboxFlags(given, WITH_MOON).options).toMatchObject({ engine: 'moon', moon: { crater: 'Plato' } })
+    expect(parseSandboxFlags(given, WITH_MOON).options).toMatchObject({ engine: 'moon', moon: { crater: 'Plato' } })
     const foreign = parseArgs(['--crater', 'Plato'], flagsFor(WITH_MOON).run)
-    expect(() => sandboxFlags(foreign, WITH_MOON)).toThrow('--crater belongs to the engine moon: add --engine moon')
+    expect(() => parseSandboxFlags(foreign, WITH_MOON)).toThrow(
+      '--crater belongs to the engine moon: add --engine moon',
+    )
     const misspelt = parseArgs(['--engine', 'mon'], flagsFor(WITH_MOON).run)
-    expect(() => sandboxFlags(misspelt, WITH_MOON)).toThrow('unknown engine "mon". Did you mean "moon"?')
+    expect(() => parseSandboxFlags(misspelt, WITH_MOON)).toThrow('unknown engine "mon". Did you mean "moon"?')
     expect(unknownFlag('--crater', 'ps', WITH_MOON)).toContain(
       'run, exec, shell, repl, batch, check, solve, agent and env have it',
     )
@@ -145,7 +147,7 @@ describe('an engine that is one row of the table', () => {
   test('shares a flag with another engine', () => {
     const sharing = { ...ENGINES, moon: { ...ROW, flags: ENGINES.docker.flags } }
     const image = (engine: string): unknown =>
-      sandboxFlags(parseArgs(['--engine', engine, '--image', 'x'], flagsFor(sharing).run), sharing).options
+      parseSandboxFlags(parseArgs(['--engine', engine, '--image', 'x'], flagsFor(sharing).run), sharing).options
     expect(image('moon')).toMatchObject({ engine: 'moon', moon: { image: 'x' } })
     expect(image('docker')).toMatchObject({ engine: 'docker', docker: { image: 'x' } })
     expect(() => image('local')).toThrow('belongs to the engine docker or moon: add --engine docker or --engine moon')

@@ -39,7 +39,7 @@ describe('WS-06: sources of inputs', () => {
   })
 
   test.each([
-    ['noslash', 'from: unsupported input "noslash": it has no scheme; give artifact://NAME'],
+    ['noslash', 'from: unsupported input "noslash": it has no scheme; use artifact://NAME'],
     ['ftp://x/y', 'there is no scheme "ftp"'],
     ['artifact://@0', 'the name is empty'],
     ['host://etc/passwd', 'has no absolute path of the host'],
