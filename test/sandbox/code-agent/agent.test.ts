@@ -196,7 +196,7 @@ describe.skipIf(skip)('CA-09 a code agent', () => {
     for (const [resume, problem] of [
       [{ decision: 'accept' }, /does not say which proposal/],
       [{ decision: 'accept', proposal: 'another' }, /was for another proposal/],
-      [{ decision: 'perhaps', proposal: proposal?.id }, /is none of accept/],
+      [{ decision: 'perhaps', proposal: proposal?.id }, /is not one of accept/],
       ['yes', /does not say which proposal/],
     ] as const) {
       await agent.graph.invoke(new Command({ resume }), config)
