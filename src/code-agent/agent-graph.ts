@@ -31,7 +31,7 @@ export interface AgentParts {
   readonly secrets: Readonly<Record<string, string>>
 }
 
-/** The key of a config under which a caller says that the process that ran a script is gone. */
+/** The key of a config by which a caller asserts that the process that ran a script is gone. */
 export const TAKE_OVER = 'sandglass_take_over'
 
 type LangGraph = typeof langGraph
@@ -49,7 +49,7 @@ export const REVIEW = 'human_review_node' as const
 const [MODEL, PROPOSE, EXECUTE] = ['call_llm', 'propose', 'execute_code'] as const
 /** The maximum length of a script's output in the message to the model, in characters. */
 const MAX_OUTPUT_CHARS = 64 * 1024
-/** The number of times that a function whose own scripts have mistakes is asked again. */
+/** The maximum number of times that a review function whose scripts have mistakes is asked again. */
 const MAX_CORRECTIONS = 10
 const MAX_PLAN_CHARS = 20_000
 
@@ -120,7 +120,7 @@ class AgentNodes {
     const prompt = [new SystemMessage(this.#system), ...messages.map((message) => this.#forModel(message))]
     const text = await ask(prompt, signalOf(config))
     const answered = { ...cleared, turn: turn + 1 }
-    // The model has seen all of them now.
+    // The model has now seen all messages.
     const cut = cutMessages(this.#messages, messages)
     if (text.length > MAX_REPLY_CHARS) {
       const feedback = `Error: your reply has ${text.length} characters, and at most ${MAX_REPLY_CHARS} are read. Nothing was run. Answer in fewer.`
@@ -144,7 +144,7 @@ class AgentNodes {
     return { ...answered, messages: [...cut, message], draft: { plan: planOf(text), script, libraries } }
   }
 
-  /** Checks the script of the model, and says what it may do. */
+  /** Checks the script of the model and proposes it with its findings. */
   async propose({ draft, messages, last, records }: AgentValues, config: LangGraphRunnableConfig): Promise<Update> {
     if (draft === null) return {}
     const { executor, tools } = this.#parts
@@ -171,7 +171,7 @@ class AgentNodes {
     return { draft: null, proposal: { ...proposal, libraries, afterUncertainRun }, last: script }
   }
 
-  /** Waits for the decision. The one that was recorded first counts. */
+  /** Waits for the decision. The first recorded decision counts. */
   async review({ proposal, records }: AgentValues, config: LangGraphRunnableConfig): Promise<Update> {
     if (proposal === null) return {}
     const thread = threadOf(config)
@@ -184,14 +184,14 @@ class AgentNodes {
         inForce = await this.#claims.decide<Decision>(thread, proposal.id, claim, answer)
       } catch (error) {
         if (typeof this.#parts.review === 'function') throw error
-        // LangGraph repeats the same answer when it tries a failed node again, even if another one was given since.
+        // LangGraph repeats the same answer when it retries a failed node, even if there is a newer one.
         return { proposal: { ...proposal, problem: `the last answer was not recorded: ${messageOf(error)}` } }
       }
       if (inForce.claim !== claim) throw decidedBefore(inForce)
     }
     const asked = records.filter((record) => record.type === 'decision' && record.sha256 === proposal.sha256).length
     if (proposal.problem !== null && asked > MAX_CORRECTIONS && typeof this.#parts.review === 'function')
-      throw new TypeError(`${asked} answers of the reviewer had mistakes, the last: ${proposal.problem}`)
+      throw new TypeError(`${asked} scripts of the reviewer had mistakes, the last: ${proposal.problem}`)
     return this.#follow(proposal, inForce.decision, inForce.at, config)
   }
 
@@ -246,7 +246,7 @@ class AgentNodes {
     return 'problem' in found ? found.problem : undefined
   }
 
-  /** The same script under a new id, since the answer to the last one was used up. */
+  /** The same script under a new id, because a decision about the last id is already recorded. */
   async #askAgain(proposal: CodeProposal, problem: string): Promise<CodeProposal> {
     const { diff, sha256: _, id: __, ...given }: Proposal = proposal
     const { libraries, afterUncertainRun } = proposal
@@ -292,19 +292,19 @@ class AgentNodes {
       if (first === undefined) return 'The script printed nothing.'
       return parts.length === 1 && first.type === 'text' ? String(first.text) : parts
     } catch (error) {
-      // The machinery failed before the script: another try repeats nothing.
+      // The failure came before the script began, so that another try repeats nothing.
       if (!hasBegun) await withdraw()
       throw error
     }
   }
 
-  /** Feedback to the model, which is a message of a tool on the thread. */
+  /** Creates feedback to the model as a tool message on the thread. */
   #result(content: string | readonly ContentPart[]): BaseMessage {
     const { ToolMessage } = this.#messages
     return new ToolMessage({ content: content as string, tool_call_id: 'execution-code', name: 'execution-code' })
   }
 
-  /** Providers take a message of a tool only after a call of it, and the model makes none: it writes tags. */
+  /** Converts tool messages, because providers accept them only after a tool call: the model writes tags and makes no calls. */
   #forModel(message: BaseMessage): BaseMessage {
     const { HumanMessage, ToolMessage } = this.#messages
     return ToolMessage.isInstance(message) ? new HumanMessage({ content: message.content }) : message
@@ -318,14 +318,14 @@ const MAY_HAVE_RUN =
 function threadOf(config: LangGraphRunnableConfig): string {
   const thread: unknown = config.configurable?.['thread_id']
   if (typeof thread === 'string' && thread !== '') return thread
-  throw new SandglassError('invalid_request', 'a code agent needs configurable.thread_id, a text')
+  throw new SandglassError('invalid_request', 'a code agent needs configurable.thread_id, a non-empty string')
 }
 
 function signalOf(config: LangGraphRunnableConfig): AbortSignal {
   return config.signal ?? new AbortController().signal
 }
 
-/** Replies of the model since the last message of the user. */
+/** The number of replies of the model since the last message of the user. */
 export function turnsOf(messages: readonly BaseMessage[]): number {
   const task = messages.findLastIndex((message) => message.getType() === 'human')
   return messages.slice(task + 1).filter((message) => message.getType() === 'ai').length

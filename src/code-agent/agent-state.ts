@@ -1,7 +1,7 @@
 import type { BaseMessage } from '@langchain/core/messages'
 import type { CodeAgentOutcome, CodeAgentRecord, CodeProposal } from './code-proposal.ts'
 
-/** A script of the model that is not proposed yet. */
+/** A script of the model that has not been proposed. */
 export interface Draft {
   readonly plan: string
   readonly script: string
@@ -16,7 +16,7 @@ export interface AcceptedScript {
   readonly author: 'model' | 'reviewer'
 }
 
-/** The state of the graph, as the checkpointer keeps it. */
+/** The state of the graph, which the checkpointer keeps. */
 export interface AgentValues {
   readonly messages: BaseMessage[]
   /** Calls of the model on this thread. */
@@ -24,7 +24,7 @@ export interface AgentValues {
   readonly draft: Draft | null
   readonly proposal: CodeProposal | null
   readonly accepted: AcceptedScript | null
-  /** The script that the model proposed before. */
+  /** The last script that the model proposed. */
   readonly last: string | null
   readonly records: readonly CodeAgentRecord[]
   readonly outcome: CodeAgentOutcome | null

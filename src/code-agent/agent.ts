@@ -23,7 +23,7 @@ export interface CodeAgentOptions {
   /** Keeps the threads: one of LangGraph's. A pause for review outlives the process if this one does. */
   readonly checkpointer: Checkpointer
   /**
-   * The decision about each script before anything of it runs: `always` pauses the graph until an answer is given, a function decides within
+   * The decision about each script before it runs: `always` pauses the graph until an answer is given, a function decides within
    * the process, `never` runs every script. Default `always`.
    */
   readonly review?: 'always' | 'never' | Reviewer
@@ -33,7 +33,7 @@ export interface CodeAgentOptions {
   readonly modelTimeoutMs?: number
   /** A text before the generated instructions. */
   readonly instructions?: string
-  /** The secrets of the executor, redacted in answers of tools that scripts do not see. */
+  /** The secrets of the executor, redacted in tool answers that go to the model without the script. */
   readonly secrets?: Readonly<Record<string, string>>
 }
 
@@ -42,7 +42,7 @@ export interface CodeAgentState {
   readonly thread: string
   /**
    * `waiting`: for the answer to `proposal`. `unfinished`: the process ended in the middle; `resume` continues. `idle`: there is no thread of
-   * this name. The others are ends, after which `start` continues the conversation.
+   * this name. After all other statuses, `start` continues the conversation.
    */
   readonly status: 'waiting' | 'unfinished' | 'idle' | CodeAgentOutcome
   readonly proposal: CodeProposal | null
@@ -62,8 +62,8 @@ export interface ThreadOptions {
 /** An agent whose model answers with Python. Made by {@link createCodeAgent}. */
 export interface CodeAgent {
   /**
-   * LangGraph's compiled graph, with the nodes `call_llm`, `propose`, `human_review_node` and `execute_code`. Its pause is resumed with
-   * `new Command({ resume: { proposal: id, decision: 'accept' } })`. Give it `durability: 'sync'`.
+   * LangGraph's compiled graph, with the nodes `call_llm`, `propose`, `human_review_node` and `execute_code`. Resume its pause with
+   * `new Command({ resume: { proposal: id, decision: 'accept' } })` and `durability: 'sync'`.
    */
   readonly graph: CompiledGraph
   /**
@@ -79,8 +79,8 @@ export interface CodeAgent {
   answer(answer: CodeAnswer, options: ThreadOptions): Promise<CodeAgentState>
   /**
    * Continues a thread whose process ended. A script that had begun is not run again: the model is told that it may have run.
-   * Does nothing on a thread that waits or is at an end.
-   * @param options `takeOver`: the process that ran the script is known to be gone, though this machine cannot tell.
+   * Does nothing on a thread that waits or has ended.
+   * @param options `takeOver`: asserts that the process that ran the script is gone, if this machine cannot tell.
    * @throws SandglassError `checkpointer_failed`, `agent_busy`; the errors of executor, model and reviewer.
    */
   resume(options: ThreadOptions & { readonly takeOver?: boolean }): Promise<CodeAgentState>
@@ -101,12 +101,12 @@ const KNOWN = [
 ] as const
 const MODEL_TIMEOUT_MS = 10 * 60 * 1000
 const MAX_TURNS = 200
-/** Steps of the graph for one turn, at most: model, check, review with its corrections, execution. */
+/** Maximum number of steps of the graph for one turn: model, check, review with its corrections, execution. */
 const STEPS_PER_TURN = 16
 
 /**
- * Makes an agent on LangGraph whose scripts a person can review before anything runs.
- * @throws TypeError for an option that is wrong; SandglassError `langgraph_missing`.
+ * Makes an agent on LangGraph whose scripts a person can review before they run.
+ * @throws TypeError for an invalid option; SandglassError `langgraph_missing`.
  */
 export async function createCodeAgent(options: CodeAgentOptions): Promise<CodeAgent> {
   const parts = checkParts(options)
@@ -157,7 +157,8 @@ class GraphAgent implements CodeAgent {
   }
 
   async start(task: string, options: ThreadOptions): Promise<CodeAgentState> {
-    if (typeof task !== 'string' || task.trim() === '') throw new TypeError('start: the task must be a text')
+    if (typeof task !== 'string' || task.trim() === '')
+      throw new TypeError(`start: the task ${formatValue(task)} is not a text`)
     return this.#continue(options, ({ status, proposal }) => {
       if (status === 'waiting')
         throw new SandglassError(
@@ -184,7 +185,7 @@ class GraphAgent implements CodeAgent {
           'proposal_decided',
           `thread ${formatValue(thread)} does not wait for an answer to ${formatValue(id)}`,
         )
-      // Recorded before the graph continues: LangGraph would keep an answer that could not be recorded, and prefer it to later ones.
+      // Recorded before the graph continues, because LangGraph keeps an answer that could not be recorded and prefers it to later ones.
       const claim = randomUUID()
       const inForce = await this.#claims.decide<Decision>(thread, id, claim, decision)
       if (inForce.claim !== claim) throw decidedBefore(inForce)
@@ -222,7 +223,7 @@ class GraphAgent implements CodeAgent {
     return { ...about, status: 'waiting', proposal }
   }
 
-  /** @param inputOf makes the input of the graph; undefined to do nothing. @param also goes into its config. */
+  /** @param inputOf returns the input of the graph; undefined to do nothing. @param also further keys of its config. */
   async #continue(
     options: ThreadOptions,
     inputOf: (state: CodeAgentState) => unknown,
@@ -231,7 +232,10 @@ class GraphAgent implements CodeAgent {
     const { thread, signal } = options
     checkThread(thread)
     if (this.#busy.has(thread))
-      throw new SandglassError('agent_busy', `thread ${formatValue(thread)} continues already: await that call first`)
+      throw new SandglassError(
+        'agent_busy',
+        `thread ${formatValue(thread)} is in use by another call: await that call first`,
+      )
     this.#busy.add(thread)
     try {
       const state = await this.state(options)
@@ -252,5 +256,5 @@ class GraphAgent implements CodeAgent {
 
 function checkThread(thread: unknown): string {
   if (typeof thread === 'string' && thread !== '' && thread.length <= 500) return thread
-  throw new TypeError(`thread: ${formatValue(thread)} is not a text of 1 to 500 characters`)
+  throw new TypeError(`thread: ${formatValue(thread)} is not a string of 1 to 500 characters`)
 }

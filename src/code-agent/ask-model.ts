@@ -1,14 +1,14 @@
 import type { BaseMessage } from '@langchain/core/messages'
 import { callerOf, callModel, isLangChainModel, type ModelInput } from '../llm/index.ts'
 
-/** The longest reply that is read, in characters. A longer one is a mistake of the model. */
+/** The maximum characters of a reply. A longer reply counts as a mistake of the model. */
 export const MAX_REPLY_CHARS: number = 1024 * 1024
 
 /** The call of a model with the messages of a thread. */
 export type AskModel = (messages: readonly BaseMessage[], signal: AbortSignal) => Promise<string>
 
 /**
- * Chat models of LangChain get the messages, with their images. All others get one text.
+ * Returns the call of a model. Chat models of LangChain get the messages, with their images. All others get one text.
  * @param timeoutMs the maximum time of one reply.
  * @throws TypeError if the value is not a model.
  */

@@ -11,7 +11,7 @@ export interface Checkpointer {
 
 const METHODS = ['getTuple', 'list', 'put', 'putWrites', 'deleteThread'] as const
 
-/** @throws TypeError if the value is no checkpointer. */
+/** @throws TypeError if the value is not a checkpointer. */
 export function checkCheckpointer(given: unknown): void {
   const isOne =
     typeof given === 'object' &&
@@ -23,13 +23,13 @@ export function checkCheckpointer(given: unknown): void {
     )
 }
 
-/** The same checkpointer, whose failures are told apart from those of everything else. */
+/** Wraps a checkpointer so that its failures have the code `checkpointer_failed`. */
 export function withTypedErrors<T extends Checkpointer>(checkpointer: T): T {
   return new Proxy(checkpointer, {
     get(target, name) {
       const value: unknown = Reflect.get(target, name)
       if (typeof value !== 'function') return value
-      // Bound, since savers may have private fields.
+      // Called on the target, because savers may have private fields.
       const call = (...args: unknown[]): unknown => Reflect.apply(value, target, args)
       if (name === 'getTuple' || name === 'put' || name === 'putWrites')
         return async (...args: unknown[]) => {

@@ -3,11 +3,11 @@ import { SandglassError } from '../errors/index.ts'
 import { isGone, type OwnerProcess, thisProcess } from '../persistence/index.ts'
 import type { Checkpointer } from './checkpointer.ts'
 
-/** A decision that was made about a proposal, as all processes see it. */
+/** The decision about a proposal, the same for all processes. */
 export interface DecisionClaim<D> {
   readonly claim: string
   readonly decision: D
-  /** When, in ISO 8601. */
+  /** The time in ISO 8601. */
   readonly at: string
 }
 
@@ -19,22 +19,22 @@ interface RunClaim {
   readonly process: OwnerProcess | null
 }
 
-/** The namespace of these records in a thread. LangGraph looks only into those of its graphs. */
+/** The namespace of these records in a thread. LangGraph reads only the namespaces of its graphs. */
 const NAMESPACE = 'sandglass'
 const CHANNEL = 'claim'
 
 /**
- * Records of a thread that keep their first value, whichever process writes later: the decision that counts, and the process that runs a script. LangGraph has no
- * lock and no comparison, but its checkpointers keep the first write of a task, and ignore later ones. So every
- * process reads the same value afterwards.
+ * Records of a thread that keep their first value, even if other processes write later: the decision about a proposal, and the process
+ * that runs a script. LangGraph has no lock and no compare-and-swap, but its checkpointers keep the first write of a task and ignore
+ * later ones, so that every process reads the same value.
  */
 export class Claims {
   readonly #checkpointer: Checkpointer
   /** The scripts that this process runs. */
   readonly #running = new Set<string>()
-  /** The marks that this process is writing, by their turns. */
+  /** The keys of the marks that this process is writing. */
   readonly #claiming = new Set<string>()
-  /** Marks that were perhaps written, by their turns: the checkpointer failed before it confirmed them. */
+  /** Marks that may have been written, by key: the checkpointer failed before it confirmed them. */
   readonly #unconfirmed = new Map<string, RunClaim>()
   readonly #agent: string = randomUUID()
   /** True after the trial that shows that the checkpointer keeps first writes. */
@@ -44,21 +44,21 @@ export class Claims {
     this.#checkpointer = checkpointer
   }
 
-  /** The decision about a proposal; undefined if there is none. @param id that of the proposal. */
+  /** Returns the decision about a proposal; undefined if there is none. @param id the id of the proposal. */
   async decisionOn<D>(thread: string, id: string): Promise<DecisionClaim<D> | undefined> {
     const found = await this.#read(thread, id)
     return found.get('decision') as DecisionClaim<D> | undefined
   }
 
-  /** Records a decision if there is none yet. Returns the one that counts. @param claim an id of this decision alone. */
+  /** Records a decision unless there is one. Returns the recorded decision. @param claim a unique id of this decision. */
   async decide<D>(thread: string, id: string, claim: string, decision: D): Promise<DecisionClaim<D>> {
     return this.#claim(thread, id, 'decision', { claim, decision, at: new Date().toISOString() })
   }
 
   /**
-   * Records that the script of a turn is about to run. Returns undefined if it began before, and may have run.
+   * Records that the script of a turn is about to run. Returns undefined if it began before and may have run.
    * @param takeOver true if the process that ran it is known to be gone.
-   * @throws SandglassError `agent_busy` if it is about to run here, or still runs, or may still run in another process.
+   * @throws SandglassError `agent_busy` if another call in this process begins or runs it, or it may still run in another process.
    */
   async begin(thread: string, turn: number, takeOver: boolean): Promise<StartedScript | undefined> {
     const record = `turn-${turn}`
@@ -67,9 +67,12 @@ export class Claims {
     while (earlier.has(`withdrawn-${attempt}`)) attempt += 1
     const name = `run-${attempt}`
     const key = JSON.stringify([thread, record, name])
-    // Two calls must not take the same unconfirmed mark.
+    // Two concurrent calls must not use the same unconfirmed mark.
     if (this.#claiming.has(key))
-      throw new SandglassError('agent_busy', 'another call of this process begins the script of this turn')
+      throw new SandglassError(
+        'agent_busy',
+        'another call in this process is starting the script of this turn: await that call first',
+      )
     this.#claiming.add(key)
     const own = this.#unconfirmed.get(key) ?? { claim: randomUUID(), agent: this.#agent, process: thisProcess() }
     const inForce = await this.#claim(thread, record, name, own)
@@ -94,12 +97,12 @@ export class Claims {
     if (agent === this.#agent ? !this.#running.has(claim) : isGone(owner)) return
     throw new SandglassError(
       'agent_busy',
-      `the script of this turn was begun by ${owner === null ? 'another process' : `process ${owner.pid}`}, and may still run there. ` +
+      `the script of this turn was started by ${owner === null ? 'another process' : `process ${owner.pid}`}, and may still run there. ` +
         'If that process is gone for good, call resume({ takeOver: true })',
     )
   }
 
-  /** Writes a value unless there is one. Returns the one that stays. */
+  /** Writes a value unless there is one. Returns the stored value. */
   async #claim<V extends { readonly claim: string }>(
     thread: string,
     record: string,
@@ -115,7 +118,7 @@ export class Claims {
     return kept as V
   }
 
-  /** Makes the record. It has no content, so it does not matter who does, and how often. */
+  /** Creates the record. It has no content, so that several processes can create it repeatedly. */
   async #make(thread: string, record: string): Promise<void> {
     const config = { configurable: { thread_id: thread, checkpoint_ns: NAMESPACE } }
     const checkpoint = {
@@ -127,7 +130,7 @@ export class Claims {
       versions_seen: {},
     }
     await this.#checkpointer.put(config, checkpoint, { source: 'update', step: -1, parents: {} }, {})
-    // A record of MemorySaver keeps first writes from its second write on.
+    // MemorySaver keeps first writes only from the second write of a record on.
     await this.#checkpointer.putWrites(placeOf(thread, record), [[CHANNEL, null]], 'made')
   }
 
@@ -139,7 +142,7 @@ export class Claims {
     )
   }
 
-  /** A checkpointer that lets a later write replace the first one cannot say who was first. */
+  /** Checks that the checkpointer keeps first writes; otherwise nobody can tell which process was first. */
   async #prepare(thread: string): Promise<void> {
     if (this.#isTried) return
     await this.#make(thread, 'trial')
@@ -158,7 +161,7 @@ export class Claims {
 
 /** A script that this process may run. */
 interface StartedScript {
-  /** Takes the mark back: nothing of the script has run. */
+  /** Withdraws the mark, because no part of the script has run. */
   readonly withdraw: () => Promise<void>
   readonly end: () => void
 }

@@ -2,7 +2,7 @@ import { messageOf, SandglassError } from '../errors/index.ts'
 import { checkDecision, type Decision } from '../review/index.ts'
 import type { CodeProposal } from './code-proposal.ts'
 
-/** The error for a reviewer who was not first. */
+/** Creates the error for an answer after another one. */
 export function decidedBefore({ decision, at }: { readonly decision: Decision; readonly at: string }): SandglassError {
   const who = decision.by === null || decision.by === undefined ? '' : ` by ${decision.by}`
   return new SandglassError(
@@ -11,7 +11,7 @@ export function decidedBefore({ decision, at }: { readonly decision: Decision; r
   )
 }
 
-/** Reads what was given to `Command({ resume })`. */
+/** Reads the argument of `Command({ resume })`. */
 export function readAnswer(given: unknown, { id }: CodeProposal): Decision | { readonly problem: string } {
   try {
     if (typeof given !== 'object' || given === null || !('proposal' in given))

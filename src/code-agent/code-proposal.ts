@@ -1,8 +1,8 @@
 import type { Decision, Proposal } from '../review/index.ts'
 
-/** A script of a code agent that waits for a decision; nothing of it has run. */
+/** A script of a code agent that waits for a decision; no part of it has run. */
 export interface CodeProposal extends Proposal {
-  /** The packages that the model names in addition to the script, as it wrote them. They are not installed yet. */
+  /** The packages that the model names next to the script, unchanged. They are not installed yet. */
   readonly libraries: readonly string[]
   /** True if the host ended while the script before this one ran: that script may have run, in whole or in part. */
   readonly afterUncertainRun: boolean
@@ -10,7 +10,7 @@ export interface CodeProposal extends Proposal {
 
 /** An answer to a proposal of a code agent: a decision, and the proposal that it is for. */
 export type CodeAnswer = Decision & {
-  /** The id of the proposal. An answer to another one does not count. */
+  /** The id of the proposal. An answer to another proposal has no effect. */
   readonly proposal: string
 }
 
@@ -35,7 +35,7 @@ export type CodeAgentRecord =
       readonly libraries: readonly string[]
       /** The reviewer, if an accepting decision replaced the script. */
       readonly author: 'model' | 'reviewer'
-      /** `may-have-run`: the host ended while it ran, so nobody knows how far it came. It is not run again. */
+      /** `may-have-run`: the host ended while it ran, so nobody knows how far it got. It is not run again. */
       readonly outcome: 'ran' | 'may-have-run'
       readonly at: string
     }

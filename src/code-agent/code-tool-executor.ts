@@ -11,11 +11,11 @@ export interface ToolBridge {
 
 /** Options of {@link CodeToolExecutor.execute}. */
 export interface ExecuteOptions {
-  /** Ends the script; what it started ends, too. */
+  /** Ends the script and everything that it started. */
   readonly signal?: AbortSignal
 }
 
-/** The abilities of a script, or its mistakes for the model. Nothing of it has run. */
+/** The findings about a script, or its mistakes for the model. No part of it has run. */
 export type Inspected = Findings | { readonly problem: string }
 
 /** Executes the Python of a code agent. */
@@ -25,10 +25,10 @@ export interface CodeToolExecutor extends AsyncDisposable {
   /** The directory in which scripts start, as they see it. */
   workspaceFullPath(): string
   /**
-   * Checks a script (policy `standard`, without whether its modules can be found) and says what it may do. Installs nothing: `dependencies` are
-   * those that are installed for every script, pinned, those of earlier scripts, `libraries` as they were given, and those that the script
+   * Checks a script (policy `standard`, except for missing modules) and returns its findings. Installs nothing: `dependencies` are
+   * those that are installed for every script, pinned, those of earlier scripts, the unchanged `libraries`, and those that the script
    * declares (`# /// script`).
-   * @throws SandglassError when the machinery fails; TypeError for tools that cannot become functions.
+   * @throws SandglassError when a sandbox or its packages fail; TypeError for tools that cannot become functions.
    */
   inspect(tools: ToolsInput, code: string, libraries: readonly string[], options?: ExecuteOptions): Promise<Inspected>
   /**
@@ -36,9 +36,9 @@ export interface CodeToolExecutor extends AsyncDisposable {
    * with `Error:` and has the traceback, or the name of the crash or limit. If packages cannot be installed, the text has the
    * installer's reasons, the script does not run, and the other packages are installed.
    * @param libraries packages that the script imports, as `pip` names them. They stay for later scripts.
-   * @param toolInitCallback called when the script is about to run, with its tools. Until then, nothing of it has run. An executor
+   * @param toolInitCallback called with the tools when the script is about to run. Until then, no part of it has run. An executor
    * that rejects after a script began must have called it: otherwise a code agent runs the script again.
-   * @throws SandglassError when the machinery fails, `pool_closed` after the executor was disposed of; TypeError for tools that cannot become functions.
+   * @throws SandglassError when a sandbox or its packages fail, `pool_closed` after the executor was disposed of; TypeError for tools that cannot become functions.
    */
   execute(
     tools: ToolsInput,

@@ -11,7 +11,7 @@ export interface PythonExecutorOptions extends ApprovalOptions {
   /**
    * A directory of the host. Scripts get a copy of it, and new and changed files are copied back after each script. Names that
    * begin with a dot are copied in neither direction, and files that a script deletes stay on the host. Default: none; the files of a
-   * script end with it.
+   * script are deleted after it.
    */
   readonly workspaceDir?: string
   /**
@@ -30,7 +30,7 @@ export interface PythonExecutorOptions extends ApprovalOptions {
    * script then has a workspace of its own. It needs the package `ws`. Default `stdio`: the channel of the sandbox, without a port.
    */
   readonly transport?: 'stdio' | 'websocket'
-  /** Takes what each script does, while it runs. A promise is awaited; an error ends the script. */
+  /** Called with each event of a running script. A promise is awaited; an error ends the script. */
   readonly onEvent?: (event: RunEvent) => unknown
 }
 
@@ -47,7 +47,7 @@ export interface DockerPythonExecutorOptions extends PythonExecutorOptions {
   readonly docker?: Omit<NonNullable<EngineOptions['docker']>, 'image'>
   /** Logs what scripts print, line by line, while they run. Default true. */
   readonly streamContainerOutput?: boolean
-  /** Takes the lines of the log. Default: `console.error`. */
+  /** Called with each line of the log. Default: `console.error`. */
   readonly log?: (line: string) => void
 }
 

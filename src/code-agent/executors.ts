@@ -33,7 +33,7 @@ const WORKSPACE = '/workspace'
 const DEFAULT_IMAGE = 'python:3.12'
 /** The maximum length of a script, in UTF-16 units. */
 const MAX_CODE = 4 * 1024 * 1024
-/** The maximum number of packages that accumulate; a script that names more begins a new set. */
+/** The maximum number of packages that accumulate; a script that exceeds it begins a new set. */
 const MAX_LIBRARIES = 100
 
 interface Opened {
@@ -88,7 +88,7 @@ class PythonExecutor implements CodeToolExecutor {
       listTools: true,
       ...(signal && { signal }),
     })
-    // The packages that have the modules are not installed yet.
+    // Unknown modules are no mistake, because their packages are not installed yet.
     const mistakes = checked.violations.filter((violation) => violation.code !== 'unknown_module')
     if (mistakes.length > 0) return { problem: rejectionText(mistakes) }
     const named = await findDeclaredPackages(code)
@@ -155,7 +155,7 @@ class PythonExecutor implements CodeToolExecutor {
     untrustedDependencies: readonly string[],
   ): Promise<string> {
     const { workspaceDir, limits, secrets = {}, transport } = this.#options
-    // The host can reach the loopback of workspaces only.
+    // The host can reach the loopback interface of workspaces only.
     if (workspaceDir === undefined && transport !== 'websocket')
       return textOf(await sandglass.run(code, { ...options, untrustedDependencies }))
     const { signal } = options
@@ -172,7 +172,7 @@ class PythonExecutor implements CodeToolExecutor {
     try {
       await copy.takeBack(ws)
     } catch (error) {
-      // The message may have the place of the directory, and names that the script chose.
+      // The message may hold the path of the directory, and names that the script chose.
       const message = messageOf(error).replaceAll(`${directory}/`, '').replaceAll(directory, WORKSPACE)
       return `Error: not all files were copied back: ${new Redactor(secrets).text(message)}\n${textOf(result)}`
     }
@@ -180,7 +180,7 @@ class PythonExecutor implements CodeToolExecutor {
   }
 
   /**
-   * Installs the packages that are missing. Those that can be installed stay, even if others fail.
+   * Installs the missing packages. Packages that were installed stay, even if others fail.
    * @returns the requirements of the script and of earlier ones.
    * @throws FailedPackages, and SandglassError as `Sandglass.prepare` does.
    */
@@ -189,7 +189,7 @@ class PythonExecutor implements CodeToolExecutor {
     libraries: readonly string[],
     signal: AbortSignal | undefined,
   ): Promise<readonly string[]> {
-    const { valid, invalid } = sortOut(libraries)
+    const { valid, invalid } = separateInvalid(libraries)
     const all = [...new Set([...this.#libraries, ...valid])]
     let wanted: readonly string[] = all.length > MAX_LIBRARIES ? valid : all
     const failed = await this.#prepare(sandglass, wanted, signal).catch((error: unknown) => {
@@ -219,7 +219,7 @@ class PythonExecutor implements CodeToolExecutor {
 
   #open(): Promise<Opened> {
     if (this.#disposed !== undefined)
-      throw new SandglassError('pool_closed', 'this executor was disposed of: make a new one')
+      throw new SandglassError('pool_closed', 'this executor was disposed of: create a new one')
     this.#opened ??= this.#make().catch((error: unknown) => {
       this.#opened = undefined
       throw error
@@ -242,7 +242,7 @@ class PythonExecutor implements CodeToolExecutor {
     await (await this.#sandglassFor(id)).deny(id, reason, options)
   }
 
-  /** The Sandglass that answers about a call. @throws SandglassError `approval_unknown` before the first script, when no call waits. */
+  /** The Sandglass that decides about a call. @throws SandglassError `approval_unknown` before the first script, when no call waits. */
   async #sandglassFor(id: string): Promise<Sandglass> {
     const opened = await this.#opened
     if (opened !== undefined) return opened.sandglass
@@ -307,7 +307,7 @@ class PythonExecutor implements CodeToolExecutor {
 
 /** Runs scripts in bubblewrap, on the Python of this machine. */
 export class LocalPythonExecutor extends PythonExecutor {
-  /** @throws TypeError for an option that does not exist, or a transport that does not. */
+  /** @throws TypeError for an unknown option or transport. */
   constructor(options: LocalPythonExecutorOptions = {}) {
     refuseUnknown('LocalPythonExecutor', options, [...COMMON_OPTIONS, 'local'])
     super(options, { engine: 'local', options: options.local === undefined ? {} : { local: options.local } })
@@ -316,7 +316,7 @@ export class LocalPythonExecutor extends PythonExecutor {
 
 /** Runs scripts in containers that are removed afterwards. */
 export class DockerPythonExecutor extends PythonExecutor {
-  /** @throws TypeError for an option that does not exist, or a transport that does not. */
+  /** @throws TypeError for an unknown option or transport. */
   constructor(options: DockerPythonExecutorOptions = {}) {
     refuseUnknown('DockerPythonExecutor', options, [
       ...COMMON_OPTIONS,
@@ -337,7 +337,7 @@ export class DockerPythonExecutor extends PythonExecutor {
   }
 }
 
-/** The packages that a script declares in its block `# /// script`, or its mistake for the model. */
+/** Returns the packages that a script declares in its block `# /// script`, or the mistake in it for the model. */
 async function findDeclaredPackages(
   code: string,
 ): Promise<{ readonly dependencies: readonly string[] } | { readonly problem: string }> {
@@ -354,7 +354,7 @@ class FailedPackages extends Error {
   override readonly name = 'FailedPackages'
 }
 
-/** The text for the model about what it wrote; undefined for a failure of the machinery. */
+/** The text for the model about a mistake in its packages; undefined for any other failure. */
 function textOfFailure(error: unknown): string | undefined {
   if (error instanceof FailedPackages) return error.message
   const isOfPackages = error instanceof SandglassError && /^(dependency|index)_/.test(error.code)
@@ -364,10 +364,10 @@ function textOfFailure(error: unknown): string | undefined {
 }
 
 /**
- * Separates the requirements, in their common form, from texts that are not requirements.
+ * Separates normalized requirements from texts that are not requirements.
  * @throws SandglassError `dependency_invalid` for too many.
  */
-function sortOut(libraries: readonly string[]): {
+function separateInvalid(libraries: readonly string[]): {
   readonly valid: readonly string[]
   readonly invalid: readonly FailedDependency[]
 } {

@@ -1,4 +1,4 @@
-/** Writes the output of a script to a log: whole lines, each with a prefix. */
+/** Writes the output of a script to a log: complete lines, each with a prefix. */
 export class LineLog {
   readonly #name: string
   readonly #label: string
@@ -6,7 +6,7 @@ export class LineLog {
   readonly #streams: boolean
   readonly #rest = { stdout: '', stderr: '' }
 
-  /** @param streams false to log no output, only what the executor does. */
+  /** @param streams false to log only the actions of the executor and no output. */
   constructor(name: string, label: string, log: (line: string) => void, streams: boolean) {
     this.#name = name
     this.#label = label
@@ -14,7 +14,7 @@ export class LineLog {
     this.#streams = streams
   }
 
-  /** Logs what the executor does. */
+  /** Logs an action of the executor. */
   note(text: string): void {
     this.#log(`[${this.#name}] ${escapeControls(text)}`)
   }
@@ -29,7 +29,7 @@ export class LineLog {
     }
   }
 
-  /** Logs the rest of each stream, which has no line break at its end. */
+  /** Logs the last line of each stream if it has no line break. */
   end(): void {
     for (const stream of ['stdout', 'stderr'] as const) {
       if (this.#rest[stream] !== '') this.#write(stream, this.#rest[stream])
@@ -42,7 +42,7 @@ export class LineLog {
   }
 }
 
-/** Replaces each control character, also those of direction, by its code: a text cannot control a terminal, nor change its order. */
+/** Replaces control and bidirectional characters by their codes, so that a text cannot control a terminal or change its order. */
 function escapeControls(text: string): string {
   return text.replace(/[^\P{Cc}\t\n]|\p{Bidi_Control}/gu, (one) => {
     const code = one.charCodeAt(0).toString(16)

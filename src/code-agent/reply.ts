@@ -1,7 +1,7 @@
 const [CODE, LIBRARIES] = ['execution-code', 'pip-dependencies-to-install']
 const CDATA = { open: '<![CDATA[', close: ']]>' }
 
-/** A longer list is a mistake of the model. */
+/** Maximum characters of the list of packages. A longer list counts as a mistake of the model. */
 const MAX_LIBRARIES_CHARS = 64 * 1024
 
 /** The content of a reply of a model. */
@@ -10,7 +10,7 @@ export type AgentReply =
   | { readonly kind: 'code'; readonly code: string; readonly libraries: readonly string[] }
   /** An answer: run nothing. */
   | { readonly kind: 'answer'; readonly text: string }
-  /** Code that cannot be told from the text around it: run nothing. `feedback` is for the model. */
+  /** Code whose boundaries are unclear: run nothing. `feedback` is for the model. */
   | { readonly kind: 'unclear'; readonly feedback: string }
 
 /**
@@ -36,8 +36,8 @@ export function getExecutionCodeContent(reply: string): string | null {
 }
 
 /**
- * The names in `<pip-dependencies-to-install>`, separated by commas or line breaks; `pandas>=2,<3` is one. They are as the
- * model wrote them: executors refuse what is not a requirement.
+ * The names in `<pip-dependencies-to-install>`, separated by commas or line breaks; `pandas>=2,<3` is one name. They are not
+ * checked: executors refuse names that are not requirements.
  */
 export function getLibrariesContent(reply: string): readonly string[] {
   const content = findBetween(outsideOfCode(reply), LIBRARIES, 'indexOf')
@@ -101,7 +101,7 @@ function problemOfTag(text: string, tag: string, closing: number): string | unde
   )
 }
 
-/** The reply without its code, in which anything may stand. */
+/** The reply without its code, which may hold any text. */
 function outsideOfCode(reply: string): string {
   const [from, to] = [reply.indexOf(`<${CODE}>`), reply.lastIndexOf(`</${CODE}>`)]
   return from === -1 || to < from ? reply : `${reply.slice(0, from)}\n${reply.slice(to)}`
@@ -128,7 +128,7 @@ function unwrap(content: string): string {
   return isFenced ? text.slice(firstEnd + 1, -fence.length) : content
 }
 
-/** Decodes the entities with which XML writes version bounds. */
+/** Decodes the XML entities that occur in version bounds. */
 function decodeEntities(text: string): string {
   return text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
 }

@@ -4,12 +4,12 @@ import { sizeUpTo, truncateMiddle } from '../support/index.ts'
 import type { CodeAgentRecord } from './code-proposal.ts'
 
 /**
- * The maximum size of the earlier replies and outputs of a thread together, in characters, and of the scripts in its records. Each step
- * writes all of it into a checkpoint.
+ * The maximum size of the earlier replies and outputs of a thread together, in characters, and of the scripts in its records, because
+ * each step writes all of them into a checkpoint.
  */
 const MAX_KEPT = 4 * 1024 * 1024
 /** The length to which texts are cut. */
-const SHORT = 2000
+const CUT_CHARS = 2000
 const LEFT_OUT = '[This output of an earlier script is no longer kept.]'
 
 /**
@@ -23,7 +23,8 @@ export function cutMessages(
   const ofAgent = messages.filter((message) => message.getType() !== 'human')
   return findExcess(ofAgent, ({ content }) => content).flatMap((message): BaseMessage[] => {
     const id = { ...(message.id !== undefined && { id: message.id }) }
-    if (AIMessage.isInstance(message)) return [new AIMessage({ content: truncateMiddle(message.text, SHORT), ...id })]
+    if (AIMessage.isInstance(message))
+      return [new AIMessage({ content: truncateMiddle(message.text, CUT_CHARS), ...id })]
     if (!ToolMessage.isInstance(message)) return []
     const { tool_call_id, name } = message
     return [new ToolMessage({ content: LEFT_OUT, tool_call_id, ...(name !== undefined && { name }), ...id })]
@@ -35,11 +36,14 @@ export function cutRecords(records: readonly CodeAgentRecord[]): readonly CodeAg
   const runs = records.filter((record) => record.type === 'run')
   const tooOld = new Set<CodeAgentRecord>(findExcess(runs, ({ script }) => script))
   return records.map((record) =>
-    record.type === 'run' && tooOld.has(record) ? { ...record, script: truncateMiddle(record.script, SHORT) } : record,
+    record.type === 'run' && tooOld.has(record)
+      ? { ...record, script: truncateMiddle(record.script, CUT_CHARS) }
+      : record,
   )
 }
 
-/** Returns the items that exceed the maximum when newer ones are counted first. The newest item is not counted; it and short ones always stay. */
+/** Returns the items that exceed the maximum, counted from the newest one. The newest item is not counted; it and short items always stay. */
+
 function findExcess<T>(items: readonly T[], contentOf: (item: T) => unknown): readonly T[] {
   let left = MAX_KEPT
   return items
@@ -47,7 +51,7 @@ function findExcess<T>(items: readonly T[], contentOf: (item: T) => unknown): re
     .toReversed()
     .filter((item) => {
       const size = sizeUpTo(contentOf(item), MAX_KEPT)
-      if (size > left && size > SHORT + 100) return true
+      if (size > left && size > CUT_CHARS + 100) return true
       left -= size
       return false
     })

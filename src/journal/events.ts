@@ -12,7 +12,7 @@ export type AttemptStatus =
   | 'not-accepted'
   /** The model failed or did not answer. */
   | 'model-failed'
-  /** No sandbox, or no journal. */
+  /** A sandbox or the journal failed. */
   | 'infrastructure'
 
 /** The budgets of a task. */
@@ -36,11 +36,11 @@ export interface JournalSandbox {
 export interface FileFacts {
   readonly path: string
   readonly size: number
-  /** Null for a file that holds a secret of its run: a digest would let a short one be guessed. */
+  /** Null for a file that holds a secret of its run, because a short secret could be guessed from the digest. */
   readonly sha256: string | null
 }
 
-/** A script that was a cell of a session: its number there, and the state that it left. */
+/** A script that was a cell of a session: its number in the session, and the state after it. */
 export interface CellFacts {
   readonly number: number
   readonly state: 'kept' | 'rolled-back' | 'lost'
@@ -81,7 +81,7 @@ export type JournalBody =
       readonly model: string | null
       readonly prompt_tokens: number | null
       readonly completion_tokens: number | null
-      /** Absent in journals of earlier versions, as `cost` is; null if it is not known. */
+      /** Absent in journals of earlier versions, like `cost`; null if unknown. */
       readonly cached_prompt_tokens?: number | null
       readonly cost?: number | null
       readonly latency_ms: number
@@ -104,7 +104,7 @@ export type JournalBody =
       readonly proposal_id: string
       readonly plan: string
       readonly script: string
-      /** Of the script; null if it holds a secret, which a digest would let be guessed. */
+      /** The digest of the script; null if it holds a secret, which could be guessed from the digest. */
       readonly sha256: string | null
       readonly dependencies: readonly string[]
       readonly tools: readonly { readonly name: string; readonly effect: string | null }[]
@@ -124,7 +124,7 @@ export type JournalBody =
       readonly waited_ms: number
     })
   | (Place & { readonly type: 'sandbox_assigned'; readonly sandbox_id: string; readonly engine: string })
-  /** The sandbox was lost; the same script runs once more, in another one. */
+  /** The sandbox was lost; the same script runs once more in another sandbox. */
   | (Place & { readonly type: 'script_rerun'; readonly reason: string })
   | (Place & {
       readonly type: 'tool_called'
@@ -133,7 +133,7 @@ export type JournalBody =
       readonly line: number | null
       readonly name: string
       readonly effect: string | null
-      /** Keys in order. */
+      /** With sorted keys. */
       readonly args: unknown
     })
   | (Place & {
@@ -142,7 +142,7 @@ export type JournalBody =
       readonly name: string
       readonly ok: boolean
       readonly ms: number
-      /** JSON text, or its head where it is long; null for a failure. */
+      /** JSON text, or its head if it is long; null for a failure. */
       readonly result_json: string | null
       readonly result_chars: number
       readonly error: { readonly code: string; readonly message: string } | null
@@ -165,7 +165,7 @@ export type JournalBody =
       /** Null if it was approved. */
       readonly reason: string | null
       readonly by: string | null
-      /** In place of those of the script, or null. */
+      /** The arguments in place of those of the script, or null. */
       readonly args: unknown
       readonly waited_ms: number
     })
@@ -188,9 +188,9 @@ export type JournalBody =
       readonly stdout: string
       readonly stderr: string
       readonly warnings: readonly { readonly code: string; readonly message: string }[]
-      /** Without their content; absent in journals of earlier versions. */
+      /** The files without their content; absent in journals of earlier versions. */
       readonly files?: readonly FileFacts[]
-      /** Absent unless it was a cell of a session. */
+      /** Absent unless the script was a cell of a session. */
       readonly cell?: CellFacts
       readonly tool_calls: number
       readonly duration_ms: number

@@ -2,7 +2,7 @@ import type { Redactor } from '../redaction/index.ts'
 import { type JournalBody, type JournalEvent, JOURNAL_VERSION } from './events.ts'
 import type { JournalStore } from './store.ts'
 
-/** Fields with text of users, models, scripts and tools. All other fields hold words of the journal itself. */
+/** Fields with text of users, models, scripts and tools. All other fields are written by the journal itself. */
 const TEXTS: ReadonlySet<string> = new Set([
   'task',
   'trace_id',
@@ -22,10 +22,10 @@ const TEXTS: ReadonlySet<string> = new Set([
   'problem',
   'by',
 ])
-/** Fields with data of the same origin; keys can contain secrets, too. */
+/** Fields with data of the same origin, whose keys can also contain secrets. */
 const DATA: ReadonlySet<string> = new Set(['args', 'data', 'final_data', 'partial'])
-/** Fields with objects of the journal itself, and the members of these that hold foreign text. */
-const WITHIN: ReadonlyMap<string, ReadonlySet<string>> = new Map([
+/** Fields with objects of the journal itself, and the members of these objects that hold foreign text. */
+const FOREIGN_MEMBERS: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   ['error', new Set(['code', 'message'])],
   ['violations', new Set(['message', 'hint'])],
   ['warnings', new Set(['message'])],
@@ -54,7 +54,7 @@ export class Journal {
     this.#listener = listener
   }
 
-  /** Writes an event. Never throws: {@link settle} reports what the store refused. */
+  /** Writes an event. Never throws: {@link settle} reports errors of the store. */
   write(body: JournalBody): void {
     const event = {
       v: JOURNAL_VERSION,
@@ -85,16 +85,16 @@ export class Journal {
 
   #redact(body: JournalBody): Record<string, unknown> {
     const entries = Object.entries(body).map(([name, value]: [string, unknown]): [string, unknown] => {
-      const within = WITHIN.get(name)
-      if (within !== undefined && typeof value === 'object') return [name, this.#within(value, within)]
+      const members = FOREIGN_MEMBERS.get(name)
+      if (members !== undefined && typeof value === 'object') return [name, this.#redactMembers(value, members)]
       return [name, TEXTS.has(name) || DATA.has(name) ? this.#redactor.value(value) : value]
     })
     return Object.fromEntries(entries)
   }
 
-  #within(value: object | null, names: ReadonlySet<string>): unknown {
+  #redactMembers(value: object | null, names: ReadonlySet<string>): unknown {
     if (value === null) return null
-    if (Array.isArray(value)) return value.map((item: object | null) => this.#within(item, names))
+    if (Array.isArray(value)) return value.map((item: object | null) => this.#redactMembers(item, names))
     const entries = Object.entries(value).map(([name, item]: [string, unknown]): [string, unknown] => [
       name,
       names.has(name) ? this.#redactor.value(item) : item,
@@ -102,7 +102,7 @@ export class Journal {
     return Object.fromEntries(entries)
   }
 
-  /** A store that failed gets no further events: a journal has no gaps. */
+  /** Passes an event to the store. A store that failed gets no further events, so that a journal has no gaps. */
   #keep(event: JournalEvent): void {
     const keep = (): void | PromiseLike<void> => (this.#failed ? undefined : this.#store.append(event))
     const fail = (error: unknown): void => {

@@ -9,15 +9,15 @@ import { checkRunId, startOfRunId } from './run-id.ts'
 import { checkLimit, type JournalStore, type StoreOptions, toJournalError } from './store.ts'
 
 const SUFFIX = '.jsonl'
-/** There is no file, or a socket or a link to itself in its place. */
+/** Error codes if there is no file, or a socket or a link to itself in its place. */
 const NO_FILE = new Set(['ENOENT', 'ENXIO', 'ELOOP'])
-const READ_ONLY = 'it was opened for reading'
+const READ_ONLY = 'it was opened for reading only; open it without readOnly to change it'
 /** Maximum number of open files, one for each active task. */
 const MAX_OPEN = 64
 
 /**
- * Keeps each task in a file of its own in a directory, one JSON event per line. Events are written immediately and survive a
- * kill of the process. The directory is created for its owner only.
+ * Keeps each task in its own file in a directory, one JSON event per line. Events are written immediately and survive a
+ * kill of the process. Only its owner can access a new directory.
  * @throws SandglassError `journal_unusable` if the directory cannot be created or written to.
  */
 export function jsonlStore(directory: string, { readOnly = false }: StoreOptions = {}): JournalStore {
@@ -85,7 +85,7 @@ export function jsonlStore(directory: string, { readOnly = false }: StoreOptions
   }
 }
 
-/** Writes a probe file: on procfs, and for root, the permissions do not say whether a file can be created. */
+/** Writes a probe file, because on procfs and for root the permissions do not tell whether a file can be created. */
 function tryToWrite(directory: string): void {
   const probe = join(directory, `.probe-${randomBytes(8).toString('hex')}`)
   closeSync(openSync(probe, 'wx', 0o600))
@@ -96,7 +96,7 @@ function writeAll(fd: number, bytes: Buffer): void {
   for (let at = 0; at < bytes.length;) at += writeSync(fd, bytes, at)
 }
 
-/** The content of a file. A pipe or a device has none: reading it may never end. */
+/** Reads a file. A pipe or a device counts as empty, because reading it may never end. */
 async function readRegular(file: string): Promise<Buffer> {
   await using handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK)
   return (await handle.stat()).isFile() ? await handle.readFile() : Buffer.alloc(0)

@@ -1,3 +1,4 @@
+import { formatValue } from '../support/index.ts'
 import type { JournalEvent } from './events.ts'
 import { checkRunId, startOfRunId } from './run-id.ts'
 import { checkLimit, type JournalStore } from './store.ts'
@@ -5,12 +6,12 @@ import { checkLimit, type JournalStore } from './store.ts'
 const MAX_RUNS = 100
 
 /**
- * Keeps the last tasks in this process.
- * @param options `maxRuns`: how many; default 100.
+ * Keeps the last tasks in the memory of this process.
+ * @param options `maxRuns`: maximum number of tasks; default 100.
  */
 export function memoryStore({ maxRuns = MAX_RUNS }: { readonly maxRuns?: number } = {}): JournalStore {
   if (!Number.isSafeInteger(maxRuns) || maxRuns < 1)
-    throw new TypeError('maxRuns: must be a whole number of at least 1')
+    throw new TypeError(`maxRuns: ${formatValue(maxRuns)} is not a whole number of at least 1`)
   const runs = new Map<string, JournalEvent[]>()
   return {
     append(event) {

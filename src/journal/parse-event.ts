@@ -3,7 +3,7 @@ import { parseBounded } from '../support/index.ts'
 import { type JournalEvent, JOURNAL_VERSION } from './events.ts'
 import { isKnownType } from './sound-events.ts'
 
-/** Parses a line; undefined if it is not an event, like the last line of a process that was killed, or holds too much. */
+/** Parses a line; undefined if it exceeds the bounds or is not an event, such as the last line of a process that was killed. */
 export function parseEvent(line: string): JournalEvent | undefined {
   let given: unknown
   try {
@@ -14,7 +14,7 @@ export function parseEvent(line: string): JournalEvent | undefined {
   return isEvent(given) ? given : undefined
 }
 
-/** The longest time in which lines are parsed without a turn of the event loop. A single line may take longer. */
+/** The maximum time in which lines are parsed without a turn of the event loop. A single line may take longer. */
 const MAX_READ_MS = 20
 
 /** Parses the lines of a stored task. It can be long, so the event loop gets turns in between. */

@@ -66,13 +66,13 @@ function costSoFar(attempts: readonly AttemptDraft[]): number | null {
   return costs.reduce<number>((total, cost) => total + (cost ?? 0), 0)
 }
 
-/** Zero if one of the times is invalid. */
+/** The time between two timestamps in milliseconds; zero if one is invalid. */
 function msBetween(start: string, end: string | undefined): number {
   const ms = Date.parse(end ?? start) - Date.parse(start)
   return Number.isFinite(ms) ? ms : 0
 }
 
-/** An attempt, and what later events of it refer to. Nothing is searched for: a stored journal may hold any number of each. */
+/** An attempt, and indexes of the calls and reviews to which later events refer, because a stored journal may hold any number of them. */
 interface OpenAttempt {
   readonly draft: AttemptDraft
   /** Calls without an answer, by key and name. */
@@ -229,7 +229,7 @@ function takeReview(
       const review = reviews.get(event.proposal_id)
       if (review === undefined) return
       review.decision = { decision, by, text, script, decidedAt, waitedMs }
-      // A script of the reviewer that had a mistake did not run: the next decision is about the one of the model again.
+      // A script of the reviewer with a mistake did not run: the next decision is again about the script of the model.
       attempt.script = script ?? review.script
       return
     }

@@ -13,7 +13,7 @@ export interface ToolCallRecord {
   /** Null while the call has no answer. */
   readonly ok: boolean | null
   readonly ms: number | null
-  /** JSON text, or its head where it is long. */
+  /** JSON text, or its head if it is long. */
   readonly resultJson: string | null
   readonly error: { readonly code: string; readonly message: string } | null
   /** Absent for a call that needed no approval. */
@@ -59,7 +59,7 @@ export interface ReviewRecord {
   readonly proposalId: string
   readonly plan: string
   readonly script: string
-  /** Of the script; null if it holds a secret. */
+  /** The digest of the script; null if it holds a secret. */
   readonly sha256: string | null
   readonly dependencies: readonly string[]
   readonly tools: readonly { readonly name: string; readonly effect: string | null }[]
@@ -91,7 +91,7 @@ export interface AttemptRecord {
   readonly traceback: string | null
   readonly prompt: { readonly digest: string; readonly chars: number; readonly text: string | null } | null
   readonly generation: GenerationRecord | null
-  /** Of the model call, by `pricing`; null if it is not known. */
+  /** The cost of the model call by `pricing`; null if unknown. */
   readonly cost: number | null
   /** The script of the model, or of the reviewer who replaced it. */
   readonly script: string | null
@@ -108,17 +108,17 @@ export interface AttemptRecord {
   readonly stdout: string
   readonly stderr: string
   readonly warnings: readonly { readonly code: string; readonly message: string }[]
-  /** The files that `collect` asked for, without their content. */
+  /** The files that `collect` matched, without their content. */
   readonly files: readonly FileFacts[]
   /** Absent unless the script ran as a cell of a session. */
   readonly cell?: CellFacts
   /** Null if the script did not run. */
   readonly sandbox: SandboxRecord | null
-  /** Of the script alone, in milliseconds. */
+  /** The time of the script alone, in milliseconds. */
   readonly executionMs: number | null
   readonly durationMs: number | null
   readonly repetition: Repetition | null
-  /** Why the script ran a second time, or null: the first sandbox was lost. `toolCalls` and `logs` are those of both. */
+  /** The reason that the script ran a second time after its sandbox was lost, or null. `toolCalls` and `logs` are those of both runs. */
   readonly rerun: string | null
 }
 
@@ -144,7 +144,7 @@ export interface RunRecord {
   readonly tools: readonly string[]
   readonly maxRetries: number
   readonly maxSteps: number | null
-  /** Null if nothing bounds it. */
+  /** The budgets; null for a budget without a limit. */
   readonly budget: {
     readonly tokens: number | null
     readonly toolCalls: number | null
@@ -157,14 +157,14 @@ export interface RunRecord {
   readonly finalData: unknown
   /** The best data of a task that ended without an answer. */
   readonly partial: unknown
-  /** PLAN mode. */
+  /** The attempts in PLAN mode. */
   readonly attempts: readonly AttemptRecord[]
-  /** INTERACTIVE mode. */
+  /** The steps in INTERACTIVE mode. */
   readonly steps: readonly StepRecord[]
   readonly models: readonly string[]
   readonly totalPromptTokens: number
   readonly totalCompletionTokens: number
-  /** The cost of all model calls by `pricing`; null if the price of one is not known. */
+  /** The cost of all model calls by `pricing`; null if one price is unknown. */
   readonly cost: number | null
   readonly totalToolCalls: number
   /** ISO 8601, UTC. */

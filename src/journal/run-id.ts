@@ -3,7 +3,7 @@ import { formatValue } from '../support/index.ts'
 
 const PATTERN = /^(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})(\d{3})-[0-9a-f]{8}$/
 
-/** The id of a task, `run_id` in the journal: its start in UTC, so that names are in order of time, and a random part. */
+/** Creates the id of a task, `run_id` in the journal: its start in UTC, so that ids sort by time, and a random part. */
 export function newRunId(now: Date = new Date()): string {
   return `${now.toISOString().replaceAll(/[-:.Z]/g, '')}-${randomBytes(4).toString('hex')}`
 }

@@ -154,7 +154,7 @@ const SHAPES: Shapes = {
 }
 
 /** The defaults for damaged fields of `run_started`. */
-const NOTHING: BodyOf<'run_started'> = {
+const DEFAULTS: BodyOf<'run_started'> = {
   type: 'run_started',
   task: '',
   mode: 'plan',
@@ -180,15 +180,15 @@ export function isSound(event: unknown): event is JournalEvent {
   return typeof type === 'string' && isKnownType(type) && holds(event, SHAPES[type])
 }
 
-/** The first event of a task, with defaults for damaged fields: without it there is no record. */
+/** The first event of a task, with defaults for damaged fields, because a record needs it. */
 export function soundStart(
   first: JournalEvent | undefined,
 ): Extract<JournalEvent, { type: 'run_started' }> | undefined {
   if (first?.type !== 'run_started') return undefined
   const shape: Shape = SHAPES.run_started
-  const sound = Object.entries(NOTHING).map(([name, nothing]: [string, unknown]): [string, unknown] => {
+  const sound = Object.entries(DEFAULTS).map(([name, preset]: [string, unknown]): [string, unknown] => {
     const value: unknown = Reflect.get(first, name)
-    return [name, name === 'type' || shape[name]?.(value) === true ? value : nothing]
+    return [name, name === 'type' || shape[name]?.(value) === true ? value : preset]
   })
   const { v, run_id: runId, seq, at } = first
   return {

@@ -18,22 +18,22 @@ const SCHEMA = `
   PRAGMA synchronous = NORMAL;
   CREATE TABLE IF NOT EXISTS ${TABLE};
   CREATE INDEX IF NOT EXISTS ${INDEX};`
-/** The definitions as SQLite stores them. The index is missing while another process makes the database. */
+/** The definitions as SQLite stores them. The index is missing while another process creates the database. */
 const DEFINITIONS: readonly string[] = [`CREATE TABLE ${TABLE}`, `CREATE INDEX ${INDEX}`]
 const INSERT = 'INSERT INTO events (run_id, seq, type, at, body) VALUES (?, ?, ?, ?, ?)'
-/** One row at a time: all rows of a task at once would stop the host. */
+/** Selects one row at a time, because all rows of a task at once would block the host. */
 const SELECT = 'SELECT seq, body FROM events WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT 1'
-/** Finds definitions of others: a view, a trigger, a CHECK or an index runs any expression of its author, for any time. */
+/** Finds all definitions that could run code: a view, a trigger, a CHECK or an index evaluates any expression of its author. */
 const DEFINED =
   "SELECT sql FROM sqlite_master WHERE type IN ('view', 'trigger') OR tbl_name = 'events' COLLATE NOCASE LIMIT 3"
 const RUNS = 'SELECT run_id, at FROM events WHERE seq = 0 ORDER BY at DESC, run_id DESC LIMIT ?'
-const NOT_OURS = 'it is not a journal of Sandglass'
+const NOT_OURS = 'it is a database, but not a journal of Sandglass; use another path'
 
 /**
  * Keeps tasks in a SQLite database (Node's own `node:sqlite`), several processes at a time. A process that is killed loses
  * no event; a machine that loses power may lose the last events.
- * @param path a file, which is made for its owner alone, or `:memory:`.
- * @throws SandglassError `journal_unusable` when it cannot be opened, or holds something else.
+ * @param path a file, which only its owner can access if it is new, or `:memory:`.
+ * @throws SandglassError `journal_unusable` if it cannot be opened, or is another database.
  */
 export function sqliteStore(path: string, { readOnly = false }: StoreOptions = {}): JournalStore {
   return readOnly ? readingStore(path) : writingStore(path)
@@ -81,7 +81,7 @@ function readingStore(path: string): JournalStore {
     }
   }
   const refuse = (): never => {
-    throw toJournalError(path, new Error('it was opened for reading'))
+    throw toJournalError(path, new Error('it was opened for reading only; open it without readOnly to change it'))
   }
   return {
     append(event) {
@@ -148,7 +148,7 @@ function openForWriting(path: string): Sqlite.DatabaseSync {
  */
 function openForReading(path: string): Sqlite.DatabaseSync {
   const url = pathToFileURL(resolve(path))
-  if (!statSync(path).isFile()) throw new Error('it is not a file')
+  if (!statSync(path).isFile()) throw new Error('it is not a regular file')
   if ((statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0) url.searchParams.set('immutable', '1')
   const database = new (sqlite().DatabaseSync)(url, { readOnly: true })
   try {

@@ -1,5 +1,5 @@
 import { errnoOf, messageOf, SandglassError } from '../errors/index.ts'
-import { formatPath, truncate } from '../support/index.ts'
+import { formatPath, formatValue, truncate } from '../support/index.ts'
 import type { JournalEvent } from './events.ts'
 
 const MAX_REASON = 500
@@ -36,14 +36,15 @@ export interface StoreOptions {
 /** Checks the number of tasks to list; all by default. @throws TypeError if it is not a whole number. */
 export function checkLimit(limit: number | undefined): number {
   if (limit === undefined) return Number.MAX_SAFE_INTEGER
-  if (!Number.isSafeInteger(limit) || limit < 0) throw new TypeError('limit: must be a whole number of at least 0')
+  if (!Number.isSafeInteger(limit) || limit < 0)
+    throw new TypeError(`limit: ${formatValue(limit)} is not a whole number of at least 0`)
   return limit
 }
 
 /** The error `journal_unusable` for a journal, with its path and the reason. */
 export function toJournalError(path: string, error: unknown): SandglassError {
   if (error instanceof SandglassError) return error
-  // Messages of the file system repeat the path, which may be long.
+  // Only the code, because messages of the file system repeat the path, which may be long.
   const reason = isFileError(error) ? `${errnoOf(error)} (${error.syscall})` : truncate(messageOf(error), MAX_REASON)
   return new SandglassError('journal_unusable', `the journal ${formatPath(path)} cannot be used: ${reason}`, {
     cause: error,

@@ -4,42 +4,42 @@ import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { siblingModule } from '../support/index.ts'
 
-/** A question about data of an untrusted peer. The judge may take long over it, or run out of memory. */
+/** A question about data of an untrusted peer. Answering may take long or run out of memory. */
 export interface Question {
   /** The module that exports `answer(input)`; see {@link siblingModule}. */
   readonly module: URL
-  /** Makes the input of `answer`: texts and plain data. Called when its turn comes, so that few inputs wait in memory. */
+  /** Creates the input of `answer`: texts and plain data. Called when the question has its turn, so that few inputs are in memory. */
   readonly input: () => unknown
   /** The approximate memory of the input. The judge may use eight times as much, in addition to its own. */
   readonly inputBytes: number
   /** The maximum time for the answer, in milliseconds. */
   readonly deadlineMs: number
   readonly requester?: Requester | undefined
-  /** A text that equal questions share, such as a schema. After one that overran, those of its kind come after all others. */
+  /** A text that similar questions share, such as a schema. After a question overran, others of its kind come last. */
   readonly kind?: string | undefined
 }
 
-/** The source of questions. Requesters take turns, so that one with many questions delays another by one of them. */
+/** The source of questions. Requesters take turns, so that a requester with many questions delays another one by one question only. */
 export interface Requester {
-  /** True if it needs no answer any more: its questions are not asked. */
+  /** True if it no longer needs answers: its questions are dropped. */
   readonly isOver: boolean
 }
 
-/** The end of a question. Only an answer says anything about the data. */
+/** The outcome of a question. Only an answer says anything about the data. */
 export type Judgement =
   | { readonly kind: 'answer'; readonly text: string }
   /** No answer within the deadline. */
   | { readonly kind: 'timed-out' }
-  /** No turn: other slow questions took all the time. */
+  /** The question had no turn in time because of other slow questions. */
   | { readonly kind: 'busy' }
   | { readonly kind: 'out-of-memory' }
   /** The module or the process failed. */
   | { readonly kind: 'failed'; readonly text: string }
 
-/** The most characters of an answer; a longer one is cut. The host decodes it on its own thread. */
+/** Maximum characters of an answer; a longer answer is truncated, because the host decodes it on its own thread. */
 export const MAX_ANSWER_CHARS = 4000
 
-/** A question, as the child process gets it. */
+/** A question in the form for the child process. */
 export interface JudgeRequest {
   readonly module: string
   readonly input: unknown
@@ -65,38 +65,38 @@ const MiB = 1024 * 1024
 /** The heap that the modules of a child process take. */
 const HEAP_MB = 24
 /**
- * The input is there as text, in which JSON may take six bytes for a character, and as values of two bytes each.
+ * Memory per byte of input: six bytes as JSON text, in which a character may be escaped, and two bytes as a value.
  */
 const HEAP_BYTES_PER_BYTE = 8
-/** A semi-space of its youngest values. A larger one would be full of garbage before the process collects any. */
+/** The semi-space of the youngest values. A larger one fills with garbage before the first collection. */
 const SEMI_SPACE_MB = 1
 /** The stack, for deep values. */
 const STACK_KB = 3800
 const SHELL = '/bin/sh'
-/** Writes no core of a process that V8 aborts because its heap is full, and has room for the stack also where the host has less. */
+/** Prevents a core dump when V8 aborts because its heap is full, and sets a large enough stack even if the host's is smaller. */
 const SET_LIMITS = 'ulimit -c 0; ulimit -S -s 8192; exec "$@"'
-/** Every child has memory for inputs up to this size. One with a larger input ends, which frees its memory. */
+/** Every child has memory for inputs up to this size. After a larger input it is ended, which frees its memory. */
 const MAX_KEPT_BYTES = 4 * MiB
 /** The time for the child to start and to import the module. */
 const START_MS = 10_000
 /** The deadline of the first try of a question: most answers take a few milliseconds. */
 const FIRST_TRY_MS = 200
 /**
- * The deadlines of the first tries while other questions wait. Each try comes after the earlier tries of all others, so a quick question
+ * The deadlines of the first tries while other questions wait. A try follows the earlier tries of all other questions, so a quick question
  * waits a few milliseconds for each slow one, even of its own kind.
  */
 const SHORT_TRIES_MS = [5, 30] as const
-/** A larger input is read for longer than the first short try. */
+/** Reading a larger input takes longer than the first short try. */
 const MAX_QUICK_BYTES = 256 * 1024
-/** The time beyond its try after which a child that could not be interrupted is killed. */
+/** The time after the end of a try after which a child that could not be interrupted is killed. */
 const KILL_MS = 200
 /** The maximum time from a question to its last try: its run must settle soon after its own end. */
 const MAX_WAIT_MS = 3000
 /** A child without work ends after this time. */
 const IDLE_MS = 10_000
-/** More overruns of a kind than this count as this many. */
+/** Maximum number of overruns of a kind that are counted. */
 const MAX_OVERRUNS = 1_000_000
-/** The most kinds of questions that are known to overrun. */
+/** Maximum number of kinds of questions for which overruns are counted. */
 const MAX_KINDS = 256
 
 /** The kinds of questions that overran recently, and how often. */
@@ -122,7 +122,7 @@ class Overruns {
   }
 }
 
-/** Questions whose requesters take turns: first those with the fewest tries, and of them those of kinds that overran the least. */
+/** Questions whose requesters take turns: those with the fewest tries first, and of these the kinds with the fewest overruns first. */
 class Turns {
   readonly #overruns = new Overruns()
   readonly #lists = new Map<Requester | undefined, Waiting[]>()
@@ -174,8 +174,8 @@ class Turns {
 }
 
 /**
- * A child process that answers questions, one at a time. One that cannot be interrupted when a question overruns is killed; the
- * next question starts another. A thread would not do: where one native step outgrows the heap of a thread, V8 ends its whole process.
+ * A child process that answers questions, one at a time. A child that cannot be interrupted when a question overruns is killed; the
+ * next question starts another one. A thread is not enough: if a native step exceeds the heap of a thread, V8 aborts the whole process.
  */
 class JudgeProcess {
   readonly #turns = new Turns()
@@ -189,7 +189,7 @@ class JudgeProcess {
   #idle: NodeJS.Timeout | undefined
   #onMessage: ((message: JudgeMessage | Judgement) => void) | undefined
 
-  /** @param onOverrun called with a question that overran a try that was shorter than its deadline. */
+  /** @param onOverrun called with a question that overran a try shorter than its deadline. */
   constructor(maxTryMs: number, onOverrun: (waiting: Waiting) => void) {
     this.#maxTryMs = maxTryMs
     this.#onOverrun = onOverrun
@@ -241,7 +241,7 @@ class JudgeProcess {
       timer = setTimeout(() => resolve(otherwise), ms)
     }
     try {
-      const child = this.#childWith(
+      const child = this.#getChild(
         HEAP_MB + Math.ceil((HEAP_BYTES_PER_BYTE * Math.max(inputBytes, MAX_KEPT_BYTES)) / MiB),
       )
       hold(child)
@@ -250,9 +250,9 @@ class JudgeProcess {
         else if (message.kind === 'interrupted') resolve(INTERRUPTED)
         else resolve(message)
       }
-      allow(START_MS, { kind: 'failed', text: `the process was not ready within ${START_MS} ms` })
+      allow(START_MS, { kind: 'failed', text: `the process for checks was not ready within ${START_MS} ms` })
       const request: JudgeRequest = { module: module.href, input: input(), interruptMs: tryMs }
-      // A child that could not be started is told by its error, and one that has ended by its exit.
+      // The event `error` reports a child that could not be started, and `exit` one that has ended.
       if (child.pid !== undefined) child.send(request, () => {})
     } catch (error) {
       resolve({ kind: 'failed', text: String(error) })
@@ -265,20 +265,22 @@ class JudgeProcess {
     return judgement
   }
 
-  /** The running child, or a new one if that has less memory than this question may need. */
-  #childWith(heapMb: number): ChildProcess {
+  /** Returns the running child, or a new one if that has less memory than the question may need. */
+  #getChild(heapMb: number): ChildProcess {
     if (this.#child !== undefined && this.#heapMb >= heapMb) return this.#child
     this.#end()
     this.#heapMb = heapMb
     const child = startChild(heapMb)
-    const tell = (message: JudgeMessage | Judgement): void => {
+    const notify = (message: JudgeMessage | Judgement): void => {
       if (this.#child === child) this.#onMessage?.(message)
     }
-    child.on('message', (message) => tell(message as JudgeMessage))
-    child.on('error', (error) => tell({ kind: 'failed', text: String(error) }))
+    child.on('message', (message) => notify(message as JudgeMessage))
+    child.on('error', (error) => notify({ kind: 'failed', text: String(error) }))
     child.on('exit', (_, signal) => {
-      tell(signal === 'SIGABRT' ? { kind: 'out-of-memory' } : { kind: 'failed', text: 'the process ended' })
-      // It may end while nobody asks: the next question must not wait for it.
+      notify(
+        signal === 'SIGABRT' ? { kind: 'out-of-memory' } : { kind: 'failed', text: 'the process for checks ended' },
+      )
+      // The child may exit between questions: the next question must not wait for it.
       if (this.#child === child) this.#child = undefined
     })
     return (this.#child = child)
@@ -294,14 +296,14 @@ class JudgeProcess {
     this.#child = undefined
     if (child === undefined) return
     release(child)
-    // Without an id, as where no descriptor was left, Node sends the signal to any number: 0 is the group of the host.
+    // Without a pid, for example if no descriptor was left, Node would signal pid 0, the process group of the host.
     if (child.pid !== undefined) child.kill('SIGKILL')
   }
 }
 
 /**
- * Starts `child.ts`: by a shell that sets its limits, or without where there is none, as in small images of containers.
- * @throws Error if the module is missing, as beside a bundle. A program that has Node in itself would be started once more.
+ * Starts `child.ts`: with a shell that sets its limits, or directly if there is no shell, as in small container images.
+ * @throws Error if the module is missing, as next to a bundle: a single-executable program would start itself again.
  */
 function startChild(heapMb: number): ChildProcess {
   const path = fileURLToPath(siblingModule(import.meta.url, 'child'))
@@ -317,11 +319,11 @@ function startChild(heapMb: number): ChildProcess {
   const limited = [SHELL, '-c', SET_LIMITS, 'sandglass-judge', ...program] as const
   const [command, ...args] = existsSync(SHELL) ? limited : program
   return spawn(command, args, {
-    // Nothing of the host's environment or flags is needed there.
+    // The child needs nothing from the host's environment.
     env: {},
-    // In the host's own, it would keep that from being unmounted.
+    // The host's working directory could not be unmounted while the child runs.
     cwd: '/',
-    // A session of its own: the host handles Ctrl-C in the terminal.
+    // In its own session, because the host handles Ctrl-C in the terminal.
     detached: true,
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     serialization: 'advanced',
@@ -346,9 +348,9 @@ const slow = new JudgeProcess(Number.POSITIVE_INFINITY, ({ settle }) => settle({
 const quick = new JudgeProcess(FIRST_TRY_MS, (waiting) => slow.add(waiting))
 
 /**
- * Asks the judge's two processes, which everything of this host shares: one tries every question for a short time, the other one those
- * that need longer, so that these delay the others little. The host continues meanwhile; a question costs it only the input, which
- * is made and copied for each try. Never rejects.
+ * Asks the judge's two processes, which the whole host shares: one tries every question for a short time, the other one tries those
+ * that need longer, so that slow questions delay quick ones little. The host does not block; its only work is the input, which
+ * is created and copied for each try. Never rejects.
  */
 export function askJudge(question: Question): Promise<Judgement> {
   const { promise, resolve } = Promise.withResolvers<Judgement>()

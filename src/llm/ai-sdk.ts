@@ -27,8 +27,8 @@ export function isAiSdkModel(given: unknown): given is AiSdkModel {
 }
 
 /**
- * Calls the model for each prompt, without the package `ai`. That package would also retry after a transient failure:
- * this function does so instead.
+ * Returns a caller of a model of the AI SDK that does not need the package `ai`. Like that package, it retries after a transient
+ * failure.
  */
 export function aiSdkCaller(model: AiSdkModel): LLMCaller {
   return async (prompt, { signal, onProblem }) => {
@@ -41,12 +41,13 @@ export function aiSdkCaller(model: AiSdkModel): LLMCaller {
           })
           return { answer: given }
         } catch (error) {
-          return failureIn(error)
+          return toCallFailure(error)
         }
       },
       { signal, onProblem },
     )
-    if (typeof answer !== 'object' || answer === null) throw new ModelError('the model of the AI SDK gave no answer')
+    if (typeof answer !== 'object' || answer === null)
+      throw new ModelError('the model of the AI SDK returned no answer')
     const usage = field(answer, 'usage')
     return {
       text: textIn(field(answer, 'content')),
@@ -59,8 +60,8 @@ export function aiSdkCaller(model: AiSdkModel): LLMCaller {
   }
 }
 
-/** The failure that an `APICallError` describes and a retry may resolve. @throws ModelError for any other error. */
-function failureIn(error: unknown): CallFailure {
+/** Converts an `APICallError` that a retry may resolve to a failure. @throws ModelError for any other error. */
+function toCallFailure(error: unknown): CallFailure {
   const status = numberIn(field(error, 'statusCode'))
   const isRetryable = field(error, 'isRetryable')
   const canRetry = typeof isRetryable === 'boolean' ? isRetryable : status !== undefined && isTransient(status)
@@ -74,7 +75,7 @@ function failureIn(error: unknown): CallFailure {
   }
 }
 
-/** A number in version 2, an object with its total since version 3. */
+/** The count of tokens: a number in version 2, an object with its total since version 3. */
 function tokensOf(given: unknown): number | undefined {
   return numberIn(given) ?? numberIn(field(given, 'total'))
 }

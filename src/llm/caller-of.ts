@@ -6,7 +6,7 @@ import { isLangChainModel, langChainCaller, type LangChainModel } from './langch
 export type ModelInput = LLMCaller | AiSdkModel | LangChainModel
 
 /**
- * A model as a function from a prompt to an answer.
+ * Converts a model to a function from a prompt to an answer.
  * @throws TypeError if the value is not a {@link ModelInput}.
  */
 export function callerOf(model: ModelInput): LLMCaller {

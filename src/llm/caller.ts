@@ -26,9 +26,8 @@ export interface LLMCallContext {
 }
 
 /**
- * Any async function from a prompt to an answer. Different ones can
- * serve different roles. A plain string counts as an answer, too. One that throws is called once more after 100 ms, within
- * the time for an answer, unless it throws a {@link ModelError}.
+ * Any async function from a prompt to an answer, which may also be a plain string. A function that throws is called once more after
+ * 100 ms, within the time for an answer, unless it throws a {@link ModelError}.
  */
 export type LLMCaller = (prompt: string, context: LLMCallContext) => Promise<LLMCallResult | string>
 
@@ -70,7 +69,7 @@ export async function callModel(
   const latencyMs = performance.now() - started
   const given: unknown = typeof answer === 'string' ? { text: answer } : answer
   if (typeof given !== 'object' || given === null || !('text' in given) || typeof given.text !== 'string') {
-    throw new ModelError('the model gave no text: a caller must resolve to { text } or to a string')
+    throw new ModelError('the model returned no text: a caller must resolve to { text } or to a string')
   }
   const {
     text,
@@ -101,7 +100,7 @@ async function callUntilEnd(
   const ended = Promise.withResolvers<never>()
   ended.promise.catch(() => undefined)
   const end = (reason: unknown): void => {
-    // In this order, so that a result of the abort is not taken for an answer.
+    // Rejected first, so that a result of the abort does not count as an answer.
     ended.reject(reason)
     own.abort(reason)
   }

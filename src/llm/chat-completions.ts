@@ -1,6 +1,6 @@
 import { messageOf } from '../errors/index.ts'
 import { Redactor } from '../redaction/index.ts'
-import { refuseBeyond } from '../support/index.ts'
+import { formatValue, refuseBeyond } from '../support/index.ts'
 import { type LLMCaller, type LLMCallResult, ModelError } from './caller.ts'
 import { field, numberIn, stringIn, textIn } from './loose.ts'
 import {
@@ -30,7 +30,7 @@ export interface ChatCompletionsOptions {
 }
 
 const MAX_RESPONSE_BYTES = 16 * 1024 * 1024
-/** Far more than any response has, log probabilities included. */
+/** Maximum values of a response: far more than any response has, even with log probabilities. */
 const MAX_RESPONSE_PARTS = 256 * 1024
 /** Maximum bytes that are read of an error response. */
 const HEAD_BYTES = 1024
@@ -38,7 +38,7 @@ const ERROR_CHARS = 500
 
 /**
  * A model behind an OpenAI-compatible `/chat/completions`. 429 and 5xx are retried after the
- * time that `Retry-After` asks for or a pause that doubles; a redirect is an error. Errors quote the server without the key
+ * time in `Retry-After` or a pause that doubles; a redirect is an error. Errors quote the response without the key
  * and the headers.
  * @throws TypeError for an invalid option.
  */
@@ -111,7 +111,7 @@ function resultIn(body: ArrayBuffer, url: URL, redactor: Redactor): LLMCallResul
   let given: unknown
   try {
     refuseBeyond({ parts: MAX_RESPONSE_PARTS }, bytes)
-    body.resize(0) // gives the memory back before the values take theirs
+    body.resize(0) // releases its memory before the values are allocated
     given = JSON.parse(text)
   } catch (error) {
     const problem = error instanceof RangeError ? `answered with ${error.message}` : 'did not answer with JSON'
@@ -133,7 +133,7 @@ function resultIn(body: ArrayBuffer, url: URL, redactor: Redactor): LLMCallResul
 }
 
 async function bodyOf(response: Response, url: URL): Promise<ArrayBuffer> {
-  // Grows in place: pieces that are put together at the end would be in memory twice.
+  // Grows in place, because pieces that are joined at the end would be in memory twice.
   const bytes = new ArrayBuffer(0, { maxByteLength: MAX_RESPONSE_BYTES })
   for await (const chunk of chunksOf(response)) {
     const at = bytes.byteLength
@@ -146,7 +146,7 @@ async function bodyOf(response: Response, url: URL): Promise<ArrayBuffer> {
   return bytes
 }
 
-/** The beginning of an error response, which may be endless or break off; its status is known in any case. */
+/** Reads the beginning of an error response, which may be endless or break off. */
 async function readHead(response: Response, signal: AbortSignal): Promise<string> {
   const chunks: Uint8Array[] = []
   let length = 0
@@ -168,7 +168,7 @@ function chunksOf({ body }: Response): AsyncIterable<Uint8Array> | readonly Uint
 
 /** The beginning of a response, redacted. */
 function quote(text: string, redactor: Redactor): string {
-  // Redact before the cut: half a secret is not found. The text itself may end within a secret.
+  // Redacted before the cut, because a truncated secret is not found. The text itself may end within a secret.
   return redactor.text(text, { end: true }).slice(0, ERROR_CHARS)
 }
 
@@ -196,7 +196,7 @@ function formatAddress(given: unknown): string {
   return JSON.stringify(text)
 }
 
-/** Redacts the secrets of a request: a server that refuses may repeat them, with a scheme or without. */
+/** Creates a redactor for the secrets of a request, which an error response may repeat with or without their scheme. */
 function redactorOf(url: URL, apiKey: string | undefined, headers: Readonly<Record<string, string>>): Redactor {
   const query = [...url.searchParams].map(([name, value]): [string, string] => [`query.${name}`, value])
   const secrets: Record<string, string> = apiKey === undefined ? {} : { apiKey }
@@ -213,7 +213,7 @@ function redactorOf(url: URL, apiKey: string | undefined, headers: Readonly<Reco
   return new Redactor(secrets)
 }
 
-/** Created once, before the first call: an error at call time would show the key. */
+/** Creates the headers once, before the first call, because an error of `fetch` would show the key. */
 function headersOf(apiKey: string | undefined, headers: Readonly<Record<string, string>>): Headers {
   try {
     const bearer = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }
@@ -227,5 +227,5 @@ function headersOf(apiKey: string | undefined, headers: Readonly<Record<string, 
 
 function checkNumber(name: string, value: unknown): void {
   if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return
-  throw new TypeError(`chatCompletions: ${name} must be a whole number of at least 0`)
+  throw new TypeError(`chatCompletions: ${name} must be a whole number of at least 0, not ${formatValue(value)}`)
 }

@@ -15,7 +15,7 @@ export function isLangChainModel(given: unknown): given is LangChainModel {
   )
 }
 
-/** Calls it once for each prompt. */
+/** Returns a caller that invokes the model once for each prompt. */
 export function langChainCaller(model: LangChainModel): LLMCaller {
   return async (prompt, { signal }) => {
     const message = await model.invoke(prompt, { signal })

@@ -13,7 +13,7 @@ export function stringIn(given: unknown): string | undefined {
   return typeof given === 'string' ? given : undefined
 }
 
-/** The text of a message: a text itself, or a list of parts of which some are text. */
+/** The text of a message, which is a string, or a list of parts of which some are text. */
 export function textIn(content: unknown): string {
   if (typeof content === 'string') return content
   if (!Array.isArray(content)) return ''

@@ -1,10 +1,10 @@
-import { refuseUnknown } from '../support/index.ts'
+import { formatValue, refuseUnknown } from '../support/index.ts'
 
 /** The prices of one model, per million tokens, in a currency of your choice. */
 export interface ModelPrice {
   readonly input: number
   readonly output: number
-  /** Of prompt tokens that the provider served from its cache. Default: `input`. */
+  /** The price of prompt tokens that the provider served from its cache. Default: `input`. */
   readonly cachedInput?: number | undefined
 }
 
@@ -22,7 +22,7 @@ export interface TokenUsage {
   readonly completionTokens: number
 }
 
-const PER = 1_000_000
+const TOKENS_PER_PRICE = 1_000_000
 /** Sums of binary fractions are rounded to this many digits after the point. */
 const DIGITS = 9
 
@@ -39,7 +39,9 @@ export function checkPricing(pricing: Pricing): Pricing {
       const value: unknown = price[name]
       if (name === 'cachedInput' && value === undefined) continue
       if (!(typeof value === 'number' && Number.isFinite(value) && value >= 0)) {
-        throw new TypeError(`${where}.${name}: must be a number of at least 0, the price of a million tokens`)
+        throw new TypeError(
+          `${where}.${name}: ${formatValue(value)} is not a number of at least 0, the price of a million tokens`,
+        )
       }
     }
   }
@@ -53,10 +55,10 @@ export function costOf(model: string | null, usage: TokenUsage, pricing: Pricing
   const { input, output, cachedInput = input } = price
   const cached = Math.min(usage.cachedPromptTokens, usage.promptTokens)
   const total = (usage.promptTokens - cached) * input + cached * cachedInput + usage.completionTokens * output
-  return roundCost(total / PER)
+  return roundCost(total / TOKENS_PER_PRICE)
 }
 
-/** A cost without the noise of binary fractions. */
+/** Rounds a cost to hide the error of binary fractions. */
 export function roundCost(cost: number): number {
   return Number(cost.toFixed(DIGITS))
 }

@@ -31,13 +31,13 @@ export function recordModel(file: string, model: LLMCaller): LLMCaller {
 
 /** Options of {@link replayModel}. */
 export interface ReplayModelOptions {
-  /** `prompt` (the default): the answer to this very prompt; `order`: the next one, whatever is asked. */
+  /** `prompt` (the default): the answer to the same prompt; `order`: the next answer, whatever the prompt. */
   readonly match?: 'prompt' | 'order' | undefined
 }
 
 /**
  * A model that replays the answers of a file, each once.
- * @throws ModelError at the call for a prompt that has none left; TypeError when the file cannot be read.
+ * @throws ModelError at the call if no answer is left; TypeError if the file cannot be read.
  */
 export function replayModel(file: string, { match = 'prompt' }: ReplayModelOptions = {}): LLMCaller {
   const left = linesOf(file)
@@ -46,9 +46,9 @@ export function replayModel(file: string, { match = 'prompt' }: ReplayModelOptio
     const at = match === 'order' ? 0 : left.findIndex((line) => field(line, 'prompt_sha256') === digest)
     const [line] = at === -1 ? [] : left.splice(at, 1)
     if (line === undefined) {
-      const what =
+      const problem =
         match === 'order' ? 'all its answers are used' : `it has no answer to the prompt ${digest.slice(0, 12)}`
-      throw new ModelError(`${file}: ${what}; record it again`)
+      throw new ModelError(`${file}: ${problem}; record it again`)
     }
     return {
       text: stringIn(field(line, 'text')) ?? '',

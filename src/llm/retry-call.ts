@@ -9,7 +9,7 @@ const MAX_PAUSE_MS = 60_000
 
 /** The failure of one call: an error response, or no response. */
 export interface CallFailure {
-  /** The party that failed, and how: `http://… answered 429`. */
+  /** The source of the failure, such as `http://… answered 429`. */
   readonly source: string
   /** The text of the error; may be empty. */
   readonly detail: string
@@ -31,8 +31,8 @@ export interface RetryOptions {
 }
 
 /**
- * Repeats a call while it fails for a transient reason, after the pause that the server asks for or one that doubles.
- * @throws ModelError for a permanent failure, for the last one, and for one whose server asks for more than a minute.
+ * Repeats a call while it fails for a transient reason, after the pause that the server requests or a pause that doubles.
+ * @throws ModelError for a permanent failure, for the last failure, and if the server requests a pause of more than a minute.
  */
 export async function retryCall<T extends object>(
   call: () => Promise<T | CallFailure>,
@@ -82,7 +82,7 @@ export function isTransient(status: number): boolean {
   return status === 429 || status >= 500
 }
 
-/** Codes of Node and of its fetch for a network that may work again. Other errors, such as a bad certificate, are permanent. */
+/** Codes of transient network errors of Node and its fetch. Other errors, such as an invalid certificate, are permanent. */
 const NETWORK_TROUBLE: ReadonlySet<unknown> = new Set([
   'ECONNREFUSED',
   'ECONNRESET',

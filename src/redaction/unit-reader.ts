@@ -1,4 +1,4 @@
-/** The unit of all separators: blanks, line breaks, control characters, quotes, `+`, `-`, and what quotes lines: `|`, `>`, `#`. */
+/** The unit of all separators: blanks, line breaks, control characters, quotes, `+`, `-`, and prefixes of quoted lines: `|`, `>`, `#`. */
 export const SEPARATOR = 0x20
 
 /** Results of {@link UnitReader.read} that are not a unit. */
@@ -19,7 +19,7 @@ const HASH = 0x23
 const X = 0x78
 /** Digits of the number of an entity, with its `x` and `;`. */
 const MAX_DIGITS = 9
-/** Times that an escape of HTML or of a URL may be escaped again: `&amp;amp;quot;`. */
+/** Maximum number of times that an escape of HTML or of a URL is escaped again: `&amp;amp;quot;`. */
 const MAX_LEVELS = 8
 
 /** Entities of HTML and XML by name. */
@@ -35,10 +35,10 @@ const ENTITIES = [AMP, ...NAMED.map(({ name }) => name)]
 const MAY_OPEN: ReadonlySet<number> = new Set(codesOf('#aglq'))
 const LEVEL_OF_PERCENT = codesOf('25')
 
-/** Quotes, and what begins or frames a quoted line. A traceback of an exception group puts `|` before each line. */
+/** Quotes, and the marks before quoted lines. A traceback of an exception group has `|` before each line. */
 const MARKS: ReadonlySet<number> = new Set(Array.from('"\'+-|>#', (mark) => mark.charCodeAt(0)))
 
-/** The reading of each ASCII character: as itself, as another unit, or by {@link UnitReader.read}. */
+/** The unit of each ASCII character; SPECIAL if {@link UnitReader.read} must decode it. */
 const SPECIAL = -1
 const UNITS: Int32Array = Int32Array.from({ length: 128 }, (_, code) => {
   if (code === BACKSLASH || code === PERCENT || code === AMPERSAND) return SPECIAL
@@ -48,10 +48,10 @@ const UNITS: Int32Array = Int32Array.from({ length: 128 }, (_, code) => {
 /**
  * Reads a text as the characters that it stands for, even if they were escaped several times: by Python's `repr`, JSON, shells,
  * CSV, URLs, HTML. Characters that such writers add do not count: a run of quotes, blanks and line breaks is
- * one separator, and backslashes are ignored. So a value and each of its written forms read the same.
+ * one separator, and backslashes are ignored. A value and all its escaped forms therefore have the same units.
  */
 export class UnitReader {
-  /** The end of the unit that was read last. */
+  /** The end of the last unit. */
   end = 0
   #escaped = false
 
@@ -61,11 +61,11 @@ export class UnitReader {
   }
 
   /**
-   * The unit at a place of a text, {@link NOTHING} or {@link BYTES_JOIN} if a character stands for none, or
+   * Returns the unit at a position of a text, {@link NOTHING} or {@link BYTES_JOIN} if the character stands for no unit, or
    * {@link INCOMPLETE} if the text ends within an escape.
-   * @param codes the characters of the text, and anything after its `length`.
-   * @param isWhole true if nothing follows the text.
-   * @param isAfterSeparator true if the last unit was one.
+   * @param codes a buffer that begins with the `length` characters of the text.
+   * @param isWhole true if no further text follows.
+   * @param isAfterSeparator true if the last unit was a separator.
    */
   read(codes: Uint16Array, length: number, at: number, isWhole: boolean, isAfterSeparator: boolean): number {
     const code = codes[at] ?? 0
@@ -132,7 +132,7 @@ export class UnitReader {
     return unitFor(entity.code)
   }
 
-  /** The number of an entity, decimal or hexadecimal; negative if it is none. */
+  /** The number of an entity, decimal or hexadecimal; negative if it is invalid. */
   #readNumber(codes: Uint16Array, length: number, from: number): number {
     const isHex = ((codes[from] ?? 0) | 0x20) === X
     let value = 0
@@ -149,7 +149,7 @@ export class UnitReader {
     return -1
   }
 
-  /** The unit of a character that was written as a number. Such a backslash escapes the next character, as a plain one does. */
+  /** The unit of a character that was escaped as a number. An escaped backslash escapes the next character like a plain one. */
   #decode(code: number): number {
     if (code !== BACKSLASH) return unitFor(code)
     this.#escaped = true
@@ -167,8 +167,8 @@ const ESCAPE_WIDTHS: ReadonlyMap<number, number> = new Map([
 ])
 
 /**
- * The unit of a character. Of one beyond U+FFFF only the low surrogate counts, so that a pair, two escapes of JSON and one
- * of Python are the same. `-` and `_` are to base64 in URLs what `+` and `/` are elsewhere.
+ * The unit of a character. Beyond U+FFFF it is the low surrogate, so that a pair, two escapes of JSON and one
+ * of Python have the same unit. Base64 in URLs uses `-` and `_` in place of `+` and `/`.
  */
 export function unitFor(code: number): number {
   if (code > 0xffff) return 0xdc00 + (code & 0x3ff)
@@ -179,7 +179,7 @@ export function unitFor(code: number): number {
   return code === 0x5f ? 0x2f : code
 }
 
-/** Characters beyond ASCII that Python takes for blanks or line breaks. */
+/** True for characters beyond ASCII that Python treats as blanks or line breaks. */
 function isWideBlank(code: number): boolean {
   if (code < 0x1680) return code === 0x85 || code === 0xa0
   if (code < 0x2000 || code > 0x205f) return code === 0x1680 || code === 0x3000
@@ -191,9 +191,9 @@ const CUT = -2
 
 /** {@link BYTES_JOIN} if a quote follows, and {@link INCOMPLETE} if one may follow; otherwise the letter is its own unit. */
 function readBytesPrefix(codes: Uint16Array, length: number, at: number, isWhole: boolean): number {
-  const most = Math.min(length, at + 1 + MAX_BACKSLASHES)
+  const end = Math.min(length, at + 1 + MAX_BACKSLASHES)
   let quote = at + 1
-  while (quote < most && codes[quote] === BACKSLASH) quote += 1
+  while (quote < end && codes[quote] === BACKSLASH) quote += 1
   if (quote >= length) return isWhole ? LETTER_B : INCOMPLETE
   return QUOTES.has(codes[quote] ?? 0) ? BYTES_JOIN : LETTER_B
 }
@@ -262,7 +262,7 @@ export interface UnitText {
   readonly ends: readonly number[]
 }
 
-/** The first units of a text from a place on. */
+/** Reads the first units of a text from a position on. */
 export function readUnits(text: string, from: number = 0, max: number = Number.POSITIVE_INFINITY): UnitText {
   return read(text, from, max, true)
 }
@@ -275,7 +275,7 @@ function read(text: string, from: number, max: number, isWhole: boolean): UnitTe
   let last = NOTHING
   const ends: number[] = []
   for (let at = from; at < codes.length && units.length < max; at = reader.end) {
-    // The beginning of a text counts: what stands before a value is read as a separator, or does not end in one.
+    // The beginning of a text counts as a separator, because a value may follow one in the text around it.
     const unit = reader.read(codes, codes.length, at, isWhole, last === SEPARATOR || at === 0)
     if (unit === INCOMPLETE) break
     if (unit === NOTHING || unit === BYTES_JOIN || (unit === SEPARATOR && last === SEPARATOR)) continue
@@ -291,7 +291,7 @@ export function unitsOf(text: string): string {
   return readUnits(text).units
 }
 
-/** The units of a text that are the same whatever follows it: without an escape that it may begin with its last characters. */
+/** The units of a text that do not depend on the following text: without an escape that its last characters may begin. */
 export function settledUnitsOf(text: string): string {
   return read(text, 0, Number.POSITIVE_INFINITY, false).units
 }

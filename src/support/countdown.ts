@@ -1,6 +1,6 @@
 import { MAX_TIMER_MS } from './max-timer.ts'
 
-/** Fires when no time is left. The time may grow meanwhile, so it is read again when it has passed. */
+/** Fires when no time is left. The time may grow meanwhile, so it is checked again after it has passed. */
 export class Countdown {
   readonly #leftMs: () => number
   readonly #onEnd: () => void
@@ -9,16 +9,16 @@ export class Countdown {
   constructor(leftMs: () => number, onEnd: () => void) {
     this.#leftMs = leftMs
     this.#onEnd = onEnd
-    this.#look()
+    this.#check()
   }
 
   stop(): void {
     clearTimeout(this.#timer)
   }
 
-  #look(): void {
+  #check(): void {
     const left = this.#leftMs()
     if (left <= 0) return this.#onEnd()
-    this.#timer = setTimeout(() => this.#look(), Math.min(Math.ceil(left), MAX_TIMER_MS))
+    this.#timer = setTimeout(() => this.#check(), Math.min(Math.ceil(left), MAX_TIMER_MS))
   }
 }

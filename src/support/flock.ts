@@ -4,7 +4,7 @@ import { errnoOf, shortageError } from '../errors/index.ts'
 
 /** A file lock that the kernel releases when this process ends, however it ends. */
 export interface FileLock {
-  /** The descriptor that holds it. A child that inherits it holds the lock as well, until it ends. */
+  /** The descriptor that holds the lock. A child that inherits it also holds the lock until it exits. */
   readonly fd: number
   release(): void
 }
@@ -12,12 +12,13 @@ export interface FileLock {
 /** A shared lock excludes exclusive ones only. */
 type LockKind = 'exclusive' | 'shared'
 
-const TAKEN = 75
+/** The exit code if another process holds the lock. */
+const EXIT_TAKEN = 75
 
 /**
- * Takes a lock on a file; returns undefined when another process holds one that excludes it. Node has no flock(2), but the
+ * Takes a lock on a file; returns undefined if another process holds a lock that excludes it. Node has no flock(2), but the
  * lock belongs to the open file description: a short-lived `flock` on an inherited descriptor takes it for this process.
- * @throws the error of opening the file, or an Error when neither `flock` nor `python3` can do it, with the reason of each.
+ * @throws the error of opening the file, or an Error with the reasons that neither `flock` nor `python3` can lock it.
  */
 export async function tryLock(path: string, kind: LockKind = 'exclusive'): Promise<FileLock | undefined> {
   return hold(path, (fd) => lock(path, fd, kind))
@@ -55,7 +56,7 @@ async function hold(path: string, take: (fd: number) => Promise<boolean>): Promi
   return undefined
 }
 
-/** False when another lock excludes this one. With `wait` it waits for that lock's end, or for the signal. */
+/** Locks a descriptor; false if another lock excludes this one. With `wait` it waits until that lock is released or the signal fires. */
 async function lock(
   path: string,
   fd: number,
@@ -63,14 +64,14 @@ async function lock(
   wait?: { readonly signal: AbortSignal | undefined },
 ): Promise<boolean> {
   const programs: readonly [string, readonly string[]][] = [
-    ['flock', [`--${kind}`, ...(wait === undefined ? ['-n'] : []), '-E', String(TAKEN), '3']],
+    ['flock', [`--${kind}`, ...(wait === undefined ? ['-n'] : []), '-E', String(EXIT_TAKEN), '3']],
     ['python3', ['-c', PYTHON, kind, wait === undefined ? 'try' : 'wait']],
   ]
   const problems: string[] = []
   for (const [program, args] of programs) {
     const end = await runProgram(program, args, fd, wait?.signal)
     if (end === 0) return true
-    if (end === TAKEN || wait?.signal?.aborted === true) return false
+    if (end === EXIT_TAKEN || wait?.signal?.aborted === true) return false
     problems.push(`${program} ${typeof end === 'number' ? `ended with exit code ${end}` : end}`)
   }
   throw new Error(`cannot lock ${path}: ${problems.join(', ')}; install util-linux or python3`)
@@ -79,9 +80,9 @@ async function lock(
 const PYTHON = `import fcntl,sys
 kind = fcntl.LOCK_EX if sys.argv[1] == "exclusive" else fcntl.LOCK_SH
 try: fcntl.flock(3, kind | (fcntl.LOCK_NB if sys.argv[2] == "try" else 0))
-except BlockingIOError: sys.exit(${TAKEN})`
+except BlockingIOError: sys.exit(${EXIT_TAKEN})`
 
-/** Resolves to the exit code, or to the reason for its absence. Throws if the host lacks resources: no other program helps then. */
+/** Resolves to the exit code, or to the reason for its absence. Rejects if the host lacks resources, because no other program helps then. */
 function runProgram(
   program: string,
   args: readonly string[],

@@ -4,7 +4,7 @@ export interface JsonScan {
   readonly parts: number
   /** The deepest nesting of arrays and objects. */
   readonly depth: number
-  /** Why `JSON.parse` would change a number, or undefined. */
+  /** The reason that `JSON.parse` would change a number; undefined if it changes none. */
   readonly unsafeNumber: string | undefined
 }
 
@@ -16,7 +16,7 @@ export interface JsonBounds {
   readonly depth: number
 }
 
-/** The number of parts of a text that may take 100 ms to parse. */
+/** The number of parts of a text that takes up to 100 ms to parse. */
 export const MAX_JSON_PARTS: number = 1024 * 1024
 const MAX_JSON_DEPTH = 1000
 
@@ -29,8 +29,8 @@ const [ZERO, NINE] = [0x30, 0x39]
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d]
 
 /**
- * Counts what a JSON text in UTF-8 holds, without parsing it: a parsed value takes a hundred times the memory of its two bytes.
- * Takes linear time and no memory. The counts of a text that is not JSON mean nothing.
+ * Counts the values in a JSON text in UTF-8 without parsing it: a value of two bytes can take a hundred times that memory once parsed.
+ * Takes linear time and no memory. The counts of a text that is not JSON are meaningless.
  */
 export function scanJson(given: Uint8Array): JsonScan {
   const bytes = Buffer.from(given.buffer, given.byteOffset, given.byteLength)
@@ -60,7 +60,7 @@ export function scanJson(given: Uint8Array): JsonScan {
 }
 
 /**
- * Parses a JSON text of an untrusted peer, unless it contains too much. Bytes are UTF-8; a byte order mark is left out.
+ * Parses a JSON text of an untrusted peer within bounds. Bytes are UTF-8; a byte order mark is removed.
  * @throws SyntaxError as `JSON.parse`; RangeError for a text beyond the bounds.
  */
 export function parseBounded(given: string | Uint8Array, bounds: Partial<JsonBounds> = {}): unknown {
@@ -68,7 +68,7 @@ export function parseBounded(given: string | Uint8Array, bounds: Partial<JsonBou
   return JSON.parse(typeof given === 'string' ? given : new TextDecoder().decode(given))
 }
 
-/** @throws RangeError for a JSON text in UTF-8 beyond the bounds. */
+/** Checks a JSON text in UTF-8. @throws RangeError if it exceeds the bounds. */
 export function refuseBeyond(bounds: Partial<JsonBounds>, text: Uint8Array): void {
   const { parts, depth } = scanJson(text)
   const { parts: maxParts = MAX_JSON_PARTS, depth: maxDepth = MAX_JSON_DEPTH } = bounds
@@ -94,7 +94,7 @@ const NUMBER_BYTES: Uint8Array = Uint8Array.from({ length: 256 }, (_, byte) =>
   '0123456789+-.eE'.includes(String.fromCharCode(byte)) ? 1 : 0,
 )
 
-/** True for the few numbers that are worth a closer look: integers of 16 digits, and those with 309 digits before the point. */
+/** True for the few numbers that must be parsed to be checked: integers of 16 digits or more, and those with 309 digits before the point. */
 function isSuspect(bytes: Uint8Array, from: number, to: number): boolean {
   if (to - from < 5) return false
   let at = from

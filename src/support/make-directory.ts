@@ -11,7 +11,7 @@ export interface DirectoryModes {
 
 /**
  * Creates a directory and its missing parents, one at a time: `mkdirSync` with `recursive` never returns on a file
- * system that reports each of them as missing, as procfs does.
+ * system such as procfs, which reports each of them as missing.
  * @returns the created directories, the outermost first.
  * @throws Error that names the directory and the reason, with the `code` of the system call.
  */

@@ -1,7 +1,7 @@
-/** No mistyped name is longer. The comparison costs the square of this for each known name. */
+/** Maximum length of a name that is compared: the comparison with each known name takes quadratic time. */
 const MAX_NAME = 100
 
-/** The known name that is closest to a mistyped one, or undefined when none is close. */
+/** The known name that is closest to a mistyped name; undefined if none is close. */
 export function nearest(name: string, known: Iterable<string>): string | undefined {
   if (name.length > MAX_NAME) return undefined
   let best: string | undefined
@@ -23,7 +23,7 @@ export function didYouMean(name: string, known: Iterable<string>): string {
   return found === undefined ? '' : ` Did you mean ${JSON.stringify(found)}?`
 }
 
-/** The edit distance of two words, at most `max`; the search stops as soon as no distance below it is possible. */
+/** The edit distance of two words, at most `max`; the computation stops once no smaller distance is possible. */
 function editDistance(a: string, b: string, max: number): number {
   if (Math.abs(a.length - b.length) >= max) return max
   let previous = Array.from({ length: b.length + 1 }, (_, i) => i)

@@ -1,4 +1,4 @@
-/** An installed package, as prompts and reports name it. */
+/** An installed package in prompts and reports. */
 export interface NamedPackage {
   readonly name: string
   /** Empty if it is not known yet. */

@@ -1,6 +1,6 @@
 /**
- * The pieces of a source, until `over` settles. A source that stalls is then abandoned: nothing can make it continue.
- * @throws what the source throws.
+ * Yields the pieces of a source until `over` settles. A source that stalls at that time is abandoned.
+ * @throws the error of the source.
  */
 export async function* piecesUntil<Piece>(
   source: AsyncIterable<Piece>,
@@ -35,9 +35,9 @@ export async function* piecesUntil<Piece>(
   }
 }
 
-/** As `for await` does, but without waiting for a source that does not answer. */
+/** Closes an iterator like `for await`, but without waiting for a source that does not respond. */
 function leaveSource(source: object, iterator: AsyncIterator<unknown>): void {
-  // The iterator of a stream waits for the data that does not come.
+  // Destroyed first, because the iterator of a stream would wait for its next data.
   if ('destroy' in source && typeof source.destroy === 'function') (source.destroy as () => void).call(source)
   Promise.resolve(iterator.return?.()).catch(() => undefined)
 }

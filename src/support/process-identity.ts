@@ -18,7 +18,7 @@ export function statusOf(pid: number): ProcessStatus | undefined {
 function readStatus(pid: number): ProcessStatus | 'unreadable' | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    // The name in brackets may hold anything; the 20th field after it is the time.
+    // The name in brackets may hold any characters; the 20th field after it is the start time.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     const [state = '', parent = ''] = fields
     return { start: fields.at(19) ?? '', parent: Number(parent), lives: !/^[ZX]/.test(state) }
@@ -35,7 +35,7 @@ export function startOf(pid: number): string | undefined {
   return statusOf(pid)?.start
 }
 
-/** True if a process still runs and its pid was not reused. In doubt, true. */
+/** True if a process still runs and its pid was not reused. Also true if its status cannot be read. */
 export function isLiving(pid: number, start: string | undefined): boolean {
   const status = readStatus(pid)
   if (status === 'unreadable') return start !== undefined && isThere(pid)

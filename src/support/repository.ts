@@ -1,21 +1,21 @@
 /** In a directory with all of these, Git obeys the file `config`, which names programs to start. */
 const BARE_GIT = ['HEAD', 'objects', 'refs']
-/** Names another directory for all of these but `HEAD`. */
+/** A file that names another directory for all of these except `HEAD`. */
 const COMMON = 'commondir'
 /** The directory of a Darcs repository, whose name has no dot. */
 const DARCS = '_darcs'
 
-/** True for a directory that Git takes for a bare repository, or Darcs for one of its own. */
+/** True for a directory that Git treats as a bare repository, or Darcs as one of its repositories. */
 export function isHiddenRepository(has: (name: string) => boolean): boolean {
   return has(DARCS) || (has('HEAD') && (has(COMMON) || BARE_GIT.every(has)))
 }
 
 /**
- * Finds a directory in which files are to be written and that is, or would become, a repository without a dot in its name: tools
- * obey the files there unasked.
- * @param paths of the files that will be there, relative to one directory.
- * @param isThere whether the directory has an entry now, by its path.
- * @returns the path of the directory, '' for the one that holds all; undefined if there is none.
+ * Finds a directory that is a repository without a dot in its name, or becomes one when files are written: tools follow the
+ * configuration in it automatically.
+ * @param paths the paths of the written files, relative to one root directory.
+ * @param isThere returns true if the path exists now.
+ * @returns the path of the repository, '' for the root directory; undefined if there is none.
  */
 export function repositoryMadeOf(paths: readonly string[], isThere: (path: string) => boolean): string | undefined {
   const entries = new Map<string, Set<string>>()
@@ -31,7 +31,7 @@ export function repositoryMadeOf(paths: readonly string[], isThere: (path: strin
   }
   const existing = new Set([''])
   for (const [folder, names] of entries) {
-    // A directory stands behind the one that holds it.
+    // A directory follows its parent in the map.
     const path = folder.slice(0, -1)
     if (existing.has(folder.slice(0, path.lastIndexOf('/') + 1)) && isThere(path)) existing.add(folder)
     const isNow = (name: string): boolean => existing.has(folder) && isThere(`${folder}${name}`)

@@ -4,15 +4,15 @@ import type { Worker } from 'node:worker_threads'
 const START_MS = 10_000
 
 /**
- * The module of this name in the directory of another one, in the sources and in the built package. A bundle has no such module, so a
- * thread is not found; the address of the bundle itself would run the program of the user.
+ * The URL of a module in the directory of another module, in the sources and in the built package. In a bundle the module does not
+ * exist, so that a thread fails to start; the URL of the bundle itself would run the user's program.
  */
 export function siblingModule(url: string, name: string): URL {
   const [file = ''] = url.split(/[?#]/)
   return new URL(file.replace(/[^/]*?(\.\w+)?$/, `${name}$1`))
 }
 
-/** True at the first message of a thread; false if it fails or ends before, or says nothing for 10 s. Never rejects. */
+/** Resolves to true at the first message of a thread; to false if it fails, exits or sends nothing for 10 s. Never rejects. */
 export function hasStarted(worker: Worker): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   const deadline = setTimeout(() => resolve(false), START_MS)

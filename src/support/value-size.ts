@@ -1,4 +1,5 @@
-/** The approximate length of a value as JSON. It counts up to a limit and no further, so it ends for any value. */
+/** The approximate length of a value as JSON, counted up to a limit, so that it terminates for any value. */
+
 export function sizeUpTo(value: unknown, limit: number): number {
   let size = 0
   walk(
@@ -43,7 +44,7 @@ const ANY_KEY: Visit<string> = () => true
 
 /**
  * Visits a value, all values in it and their keys, in any order, until a visit returns false; then it returns false. It copies no
- * list and keeps one place for each level, because values can have a million items. Bytes have no items.
+ * list and keeps one position for each level, because values can have a million items. Bytes have no items.
  */
 export function walk(value: unknown, visit: Visit<unknown>, visitKey: Visit<string> = ANY_KEY): boolean {
   const above: { readonly list: readonly unknown[]; readonly at: number }[] = []
@@ -74,7 +75,7 @@ const NOTHING: readonly object[] = []
 /** Visits the keys, and the fields that hold no further values; returns the other fields, or undefined to stop. */
 function visitFields(item: object, visit: Visit<unknown>, visitKey: Visit<string>): readonly object[] | undefined {
   let inner: object[] | undefined
-  // No list of fields is made, and the keys are read once: a value can have a million objects, or an object a million keys.
+  // Creates no list of fields and reads the keys once: a value can have a million objects, and an object a million keys.
   for (const key in item) {
     if (!visitKey(key)) return undefined
     const field: unknown = item[key as keyof typeof item]
@@ -93,7 +94,7 @@ export function holdsMoreThan(value: unknown, limit: number): boolean {
   })
 }
 
-/** More values than an answer may have: an answer with more is refused when it is sent. */
+/** Maximum number of visited values. An answer with more values is refused when it is sent. */
 const MAX_VALUES = 1024 * 1024
 
 /** True for bytes, and for a value that holds them; ends for any value. */

@@ -90,7 +90,7 @@ describe('a damaged journal', () => {
     expect(ended).toEqual({
       code: 8,
       stdout: '',
-      stderr: `sandglass: the journal ${path} cannot be used: it is not a journal of Sandglass\n`,
+      stderr: `sandglass: the journal ${path} cannot be used: it is a database, but not a journal of Sandglass; use another path\n`,
     })
     expect(readFileSync(path)).toEqual(before)
     expect(readdirSync(cli.directory).filter((name) => name.startsWith(`foreign-${command}.db-`))).toEqual([])

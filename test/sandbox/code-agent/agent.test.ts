@@ -185,7 +185,7 @@ describe.skipIf(skip)('CA-09 a code agent', () => {
       review: () => ({ decision: 'accept', script: 'print(' }),
     })
     await expect(stubborn.start('Go.', { thread: 'e' })).rejects.toThrow(
-      /11 answers of the reviewer had mistakes, the last: .*line 1/,
+      /11 scripts of the reviewer had mistakes, the last: .*line 1/,
     )
   })
 
@@ -406,8 +406,8 @@ describe.skipIf(skip)('CA-09 a code agent', () => {
       [{ reviewer: 'never' }, /unknown option "reviewer"/],
     ] as const)
       await expect(makeAgent({ model, ...(wrong as object) })).rejects.toThrow(message)
-    await expect(agent.state({ thread: '' })).rejects.toThrow(/thread: "" is not a text of 1 to 500 characters/)
-    await expect(agent.start(' ', { thread: 'h' })).rejects.toThrow(/the task must be a text/)
+    await expect(agent.state({ thread: '' })).rejects.toThrow(/thread: "" is not a string of 1 to 500 characters/)
+    await expect(agent.start(' ', { thread: 'h' })).rejects.toThrow(/the task " " is not a text/)
   })
 })
 

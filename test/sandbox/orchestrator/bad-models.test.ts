@@ -48,7 +48,7 @@ await onLocal((at) => {
     test('one that gives no text ends the run', async () => {
       const odd = (() => Promise.resolve({ content: 'x' })) as unknown as LLMCaller
       const result = await at.sg.solve(TASK, { model: odd })
-      expect(result.error).toContain('the model gave no text')
+      expect(result.error).toContain('the model returned no text')
       expect(result.record.status).toBe('model-failed')
     })
 

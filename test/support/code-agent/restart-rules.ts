@@ -27,7 +27,7 @@ export async function checkRestart(store: string): Promise<void> {
     // Meanwhile, another process leaves the script to it.
     await using beside = start('Bob')
     expect(await beside.lineOf(/^error/)).toMatch(
-      /^error agent_busy .* was begun by process \d+, and may still run there/,
+      /^error agent_busy .* was started by process \d+, and may still run there/,
     )
     await second.kill()
     await using last = start('Bob')

@@ -26,7 +26,7 @@ describe('a read-only store (OR-06)', () => {
     if (event === undefined) throw new Error('there is one')
     const refused = expect.objectContaining({
       code: 'journal_unusable',
-      message: `the journal ${place} cannot be used: it was opened for reading`,
+      message: `the journal ${place} cannot be used: it was opened for reading only; open it without readOnly to change it`,
     }) as unknown
     expect(() => reading.append(event)).toThrow(refused)
     await expect(reading.remove(runIdAt(1))).rejects.toEqual(refused)

@@ -29,7 +29,7 @@ describe('a store in SQLite', () => {
     const before = await readFile(path)
     const refused = expect.objectContaining({
       code: 'journal_unusable',
-      message: `the journal ${path} cannot be used: it is not a journal of Sandglass`,
+      message: `the journal ${path} cannot be used: it is a database, but not a journal of Sandglass; use another path`,
     }) as unknown
     expect(() => sqliteStore(path)).toThrow(refused)
     await expect(sqliteStore(path, { readOnly: true }).list()).rejects.toEqual(refused)

@@ -120,6 +120,6 @@ describe('a store in memory', () => {
     for (const second of [1, 2, 3]) for (const event of wholeRun(runIdAt(second))) await store.append(event)
     expect((await store.list()).map(({ runId }) => runId)).toEqual([runIdAt(3), runIdAt(2)])
     expect(await store.read(runIdAt(1))).toEqual([])
-    expect(() => memoryStore({ maxRuns: 0 })).toThrow('maxRuns: must be a whole number of at least 1')
+    expect(() => memoryStore({ maxRuns: 0 })).toThrow('maxRuns: 0 is not a whole number of at least 1')
   })
 })

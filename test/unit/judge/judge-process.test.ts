@@ -8,5 +8,5 @@ test('a module that is never ready has another error than a slow answer', async 
   const module = new URL(`data:text/javascript,${encodeURIComponent('await new Promise(() => {})')}`)
   const judged = askJudge({ module, input: () => null, inputBytes: 0, deadlineMs: 5000 })
   await vi.advanceTimersByTimeAsync(10_000)
-  expect(await judged).toEqual({ kind: 'failed', text: 'the process was not ready within 10000 ms' })
+  expect(await judged).toEqual({ kind: 'failed', text: 'the process for checks was not ready within 10000 ms' })
 })

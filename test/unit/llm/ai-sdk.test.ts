@@ -132,7 +132,9 @@ test('reports a model that answers nothing or fails', async () => {
     modelId: 'm',
     doGenerate,
   })
-  await expect(ask(of(async () => undefined))).rejects.toThrow(new ModelError('the model of the AI SDK gave no answer'))
+  await expect(ask(of(async () => undefined))).rejects.toThrow(
+    new ModelError('the model of the AI SDK returned no answer'),
+  )
   await expect(ask(of(() => Promise.reject(new Error('no key'))))).rejects.toThrow(
     new ModelError('the model failed: no key'),
   )

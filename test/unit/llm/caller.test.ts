@@ -71,7 +71,7 @@ describe('the value of a caller (OR-01, OR-10)', () => {
     async (given) => {
       const caller = (async () => given) as unknown as LLMCaller
       await expect(ask(caller)).rejects.toThrow(
-        new ModelError('the model gave no text: a caller must resolve to { text } or to a string'),
+        new ModelError('the model returned no text: a caller must resolve to { text } or to a string'),
       )
     },
   )

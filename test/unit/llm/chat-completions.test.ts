@@ -90,7 +90,7 @@ describe('an invalid option is refused before anything is sent', () => {
     [{ url: 'file:///etc/passwd' }, /is not an http or https address$/],
     [{ url: undefined as unknown as string }, /is not an http or https address$/],
     [{ model: '' }, /model must be a name$/],
-    [{ maxRetries: -1 }, /maxRetries must be a whole number of at least 0$/],
+    [{ maxRetries: -1 }, /maxRetries must be a whole number of at least 0, not -1$/],
     [{ maxRetries: Number.NaN }, /maxRetries must be/],
     [{ firstPauseMs: Number.POSITIVE_INFINITY }, /firstPauseMs must be/],
   ])('%j', (wrong, message) => {

@@ -38,7 +38,7 @@ describe('the cost of a model call', () => {
 test.each<[unknown, RegExp]>([
   [[], /^pricing: must be an object/],
   [{ m: 3 }, /^pricing\["m"\]: must be/],
-  [{ m: { input: 1 } }, /^pricing\["m"\]\.output: must be a number of at least 0/],
+  [{ m: { input: 1 } }, /^pricing\["m"\]\.output: undefined is not a number of at least 0/],
   [{ m: { input: -1, output: 1 } }, /input/],
   [{ m: { input: 1, output: Number.NaN } }, /output/],
   [{ m: { input: 1, output: 1, cachedInput: '1' } }, /cachedInput/],
