@@ -5,9 +5,9 @@ import type { PyodideEngineOptions } from './pyodide/index.ts'
 
 /** One row of the table. The code of the engine is loaded when it is used. */
 export interface EngineRow {
-  /** The means of isolation, for docs. */
+  /** The means of isolation, for the docs. */
   readonly wall: string
-  /** The machines that it works on, for docs. */
+  /** The machines that it works on, for the docs. */
   readonly machines: string
   /** The source of the Python of its sandboxes, for docs. */
   readonly python: string
@@ -26,7 +26,7 @@ export interface EngineRow {
   readonly load: () => Promise<EngineModule>
 }
 
-/** A flag of the command line that sets one option of one engine to a text. */
+/** A flag of the command line that sets one option of one engine to a string. */
 export interface EngineFlag {
   readonly option: string
   /** The placeholder of the value in help. */

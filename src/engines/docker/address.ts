@@ -53,13 +53,13 @@ export function resolveAddress(
   if (given === undefined) return socket(defaultSocket())
   if (given.startsWith('unix://')) {
     const path = given.slice('unix://'.length)
-    if (path !== '' && !path.startsWith('/')) throw wrong('names no absolute path: it must be unix:///path')
+    if (path !== '' && !path.startsWith('/')) throw wrong('has no absolute path; use unix:///path')
     return socket(path === '' ? defaultSocket() : path)
   }
   if (given.startsWith('npipe://')) return socket(given.slice('npipe://'.length) || PIPE)
   if (given.startsWith('ssh://')) {
     throw wrong(
-      'is not supported: forward the socket (ssh -NL /tmp/docker.sock:/var/run/docker.sock HOST) and name that',
+      'is not supported: forward the socket (ssh -NL /tmp/docker.sock:/var/run/docker.sock HOST) and set that socket',
     )
   }
   const url = URL.parse(given.includes('://') ? given : `tcp://${given}`)
@@ -67,7 +67,7 @@ export function resolveAddress(
     throw wrong('must be unix:///path or tcp://host:port')
   }
   if (!['', '/'].includes(url.pathname) || url.search !== '' || url.username !== '') {
-    throw wrong('must be tcp://host:port and no more')
+    throw wrong('must be tcp://host:port, without a path, a query or a user')
   }
   const verifies = readVariable(env, 'DOCKER_TLS_VERIFY') !== undefined
   const secure = tls !== undefined || url.protocol === 'https:' || verifies || url.port === '2376'
@@ -78,7 +78,7 @@ export function resolveAddress(
       host: url.hostname,
       port: Number(url.port === '' ? (secure ? 2376 : 2375) : url.port),
       protocol: secure ? 'https' : 'http',
-      ...(tls !== undefined ? texts(tls) : secure ? certificatesOf(env, verifies) : {}),
+      ...(tls !== undefined ? decodeCertificates(tls) : secure ? readCertificates(env, verifies) : {}),
     },
   }
 }
@@ -90,8 +90,11 @@ function defaultSocket(): string {
   return existsSync(desktop) ? desktop : SOCKET
 }
 
-/** Without a request to verify and a directory, the certificate authorities of the machine apply. */
-function certificatesOf(
+/**
+ * Reads the certificates that the environment names. Without DOCKER_CERT_PATH and DOCKER_TLS_VERIFY, those of the machine
+ * apply.
+ */
+function readCertificates(
   env: Readonly<Record<string, string | undefined>>,
   verifies: boolean,
 ): { ca?: string; cert?: string; key?: string } {
@@ -110,9 +113,10 @@ function certificatesOf(
   }
 }
 
-function texts({ ca, cert, key }: DockerTls): { ca: string; cert: string; key: string } {
-  const text = (pem: string | Uint8Array): string => (typeof pem === 'string' ? pem : Buffer.from(pem).toString('utf8'))
-  return { ca: text(ca), cert: text(cert), key: text(key) }
+function decodeCertificates({ ca, cert, key }: DockerTls): { ca: string; cert: string; key: string } {
+  const toText = (pem: string | Uint8Array): string =>
+    typeof pem === 'string' ? pem : Buffer.from(pem).toString('utf8')
+  return { ca: toText(ca), cert: toText(cert), key: toText(key) }
 }
 
 /** Reads an environment variable; an empty one counts as missing. */

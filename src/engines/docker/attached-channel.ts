@@ -4,19 +4,19 @@ import { ChunkQueue } from '../../sandbox/index.ts'
 import { Demultiplexer } from './demultiplexer.ts'
 import type { Attached } from './managed-container.ts'
 
-const MAX_WORDS = 8192
+const MAX_STDERR_CHARS = 8192
 
 /**
  * A channel over a connection that Docker attached to a container: its standard input plain, its standard output and
- * error multiplexed. It reads one chunk ahead, so that a sandbox that floods fills its own pipe.
+ * error multiplexed. It reads one chunk ahead: the back-pressure reaches a sandbox that floods.
  */
 export function attach(socket: Duplex): Attached {
   const demultiplexer = new Demultiplexer()
   const decoder = new TextDecoder()
   const pieces = new ChunkQueue()
   const { promise: ended, resolve: noteEnd } = Promise.withResolvers<void>()
-  let words = ''
-  let trouble = ''
+  let stderr = ''
+  let failure = ''
 
   const end = (): void => {
     pieces.end()
@@ -26,17 +26,17 @@ export function attach(socket: Duplex): Attached {
     try {
       for (const { stream, data } of demultiplexer.push(chunk)) {
         if (stream === 'stdout') pieces.put(data)
-        else if (words.length < MAX_WORDS) words += decoder.decode(data, { stream: true })
+        else if (stderr.length < MAX_STDERR_CHARS) stderr += decoder.decode(data, { stream: true })
       }
     } catch (error) {
-      trouble = messageOf(error)
+      failure = messageOf(error)
       socket.destroy() // the rest cannot be trusted
       return
     }
     if (pieces.holds) socket.pause()
   })
   socket.once('end', () => {
-    if (!demultiplexer.isWhole) trouble ||= 'the connection ended in the middle of a piece'
+    if (!demultiplexer.isWhole) failure ||= 'the connection to the container ended in the middle of a frame'
   })
   for (const event of ['end', 'close', 'error']) socket.once(event, end)
   socket.on('error', () => {}) // send() and the end of the stream report it
@@ -59,7 +59,7 @@ export function attach(socket: Duplex): Attached {
         end()
       },
     },
-    lastOutput: () => [words.slice(0, MAX_WORDS), trouble].filter((text) => text !== '').join('\n'),
+    lastOutput: () => [stderr.slice(0, MAX_STDERR_CHARS), failure].filter((text) => text !== '').join('\n'),
     ended,
   }
 }

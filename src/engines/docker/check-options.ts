@@ -2,12 +2,12 @@ import { isAbsolute } from 'node:path'
 import { didYouMean, formatValue, MAX_TIMER_MS } from '../../support/index.ts'
 import type { DockerEngineOptions } from './options.ts'
 
-/** A name that reaches the daemon's API as one path: without empty parts, `..` and characters with a meaning in addresses. */
+/** A name that is safe in a path of the daemon's API: no empty parts, no `..`, no characters with a meaning in URLs. */
 const IMAGE = /^[A-Za-z0-9][\w.:@-]*(\/[A-Za-z0-9][\w.:@-]*)*$/
 
 type Check = (value: unknown) => string | undefined
 
-/** The check of each option, which returns the problem in words. */
+/** The check of each option. It describes the problem, or returns undefined. */
 const CHECKS: Readonly<Record<keyof DockerEngineOptions, Check>> = {
   image: (value) =>
     isText(value) && IMAGE.test(value) ? undefined : 'must be the name of an image, like python:3.12-slim',
@@ -22,8 +22,8 @@ const CHECKS: Readonly<Record<keyof DockerEngineOptions, Check>> = {
     isObject(value) && Object.entries(value).flat().every(isAbsolutePath)
       ? undefined
       : 'must be an object of absolute paths by absolute path',
-  startTimeoutMs: milliseconds,
-  apiTimeoutMs: milliseconds,
+  startTimeoutMs: checkMilliseconds,
+  apiTimeoutMs: checkMilliseconds,
 }
 
 /** @throws TypeError naming the option that is wrong or does not exist. */
@@ -37,7 +37,7 @@ export function checkOptions(options: DockerEngineOptions): void {
   }
 }
 
-function milliseconds(value: unknown): string | undefined {
+function checkMilliseconds(value: unknown): string | undefined {
   const fits = typeof value === 'number' && value >= 1 && value <= MAX_TIMER_MS
   return fits ? undefined : `must be a number of milliseconds from 1 to ${MAX_TIMER_MS}`
 }

@@ -14,7 +14,7 @@ export interface ContainerPlan {
   readonly runtime: string | undefined
   readonly uid: number
   readonly limits: SandboxLimits
-  /** The limit of CPU time, at most the processors of the daemon: it accepts no higher one. */
+  /** The CPU limit, at most the CPUs of the daemon, which accepts no higher one. */
   readonly cpus: number
   readonly preload: readonly string[]
   readonly checker: boolean
@@ -24,9 +24,9 @@ export interface ContainerPlan {
   /** Read-only mounts: path as the daemon sees it, path inside. */
   readonly resources: readonly { readonly source: string; readonly target: string }[]
   readonly labels: Readonly<Record<string, string>>
-  /** The program that takes the harness from its standard input. */
+  /** The program that reads the harness from its standard input. */
   readonly program: string
-  /** True if the harness seals its output, because a script may open its descriptors. */
+  /** True if the harness authenticates its output (HMAC), because a script may open its descriptors. */
   readonly sealed: boolean
   /** The memory and threads that the runtime itself needs, added to the limits of the script. */
   readonly overhead: Overhead
@@ -38,7 +38,7 @@ export interface Overhead {
   readonly memoryBytes: number
 }
 
-/** The request that creates a container, one measure a line (docs/docker.md explains each). */
+/** The request that creates a container, one measure per line (docs/docker.md explains each). */
 export function containerConfig(plan: ContainerPlan): Docker.ContainerCreateOptions {
   const { limits, uid, overhead } = plan
   const memory = limits.memoryBytes + overhead.memoryBytes
@@ -89,15 +89,15 @@ export function containerConfig(plan: ContainerPlan): Docker.ContainerCreateOpti
       Memory: memory,
       MemorySwap: memory,
       NanoCpus: Math.round(plan.cpus * 1e9),
-      // Broker and zygote are in the group and count, as on the local engine.
+      // Broker and zygote are in the group and count towards the limit, as on the local engine.
       PidsLimit: limits.pids + overhead.pids,
       Ulimits: [
         { Name: 'core', Soft: 0, Hard: 0 },
         { Name: 'nofile', Soft: 1024, Hard: 4096 },
       ],
       ShmSize: scratchSizes(limits.diskBytes).shm,
-      Tmpfs: tmpfs(plan),
-      Mounts: mounts(plan),
+      Tmpfs: makeTmpfs(plan),
+      Mounts: makeMounts(plan),
       ...(plan.runtime === undefined ? {} : { Runtime: plan.runtime }),
     },
   }
@@ -106,11 +106,11 @@ export function containerConfig(plan: ContainerPlan): Docker.ContainerCreateOpti
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const COVER = 'ro,noexec,nosuid,nodev,size=4096,mode=0555'
 
-function tmpfs(plan: ContainerPlan): Record<string, string> {
+function makeTmpfs(plan: ContainerPlan): Record<string, string> {
   const { limits, uid } = plan
   const sizes = scratchSizes(limits.diskBytes)
   // The daemon refuses two mounts at one place.
-  const mounted = new Set(mounts(plan).map(({ Target }) => posix.resolve(Target)))
+  const mounted = new Set(makeMounts(plan).map(({ Target }) => posix.resolve(Target)))
   const volumes = plan.imageVolumes.map((path) => posix.resolve('/', path)).filter((path) => !mounted.has(path))
   const formatOptions = (size: number, mode: string): string =>
     `rw,exec,nosuid,nodev,size=${size},mode=${mode},uid=${uid},gid=${uid}`
@@ -126,7 +126,7 @@ function tmpfs(plan: ContainerPlan): Record<string, string> {
   }
 }
 
-function mounts(plan: ContainerPlan): Docker.MountSettings[] {
+function makeMounts(plan: ContainerPlan): Docker.MountSettings[] {
   const all = [
     ...(plan.packages === undefined ? [] : [{ source: plan.packages, target: INSIDE.packages }]),
     ...(plan.toolsDir === undefined ? [] : [{ source: plan.toolsDir, target: INSIDE.tools }]),

@@ -26,7 +26,7 @@ const EXPIRED_MS = 3_600_000
 
 /**
  * Lists every container of Sandglass on a daemon, of any owner.
- * @throws TypeError naming an option that is wrong, SandglassError when the daemon cannot be asked.
+ * @throws TypeError naming an option that is wrong, SandglassError when a request to the daemon fails.
  */
 export async function listResources(options: DockerEngineOptions = {}): Promise<ContainerResource[]> {
   checkOptions(options)
@@ -35,7 +35,7 @@ export async function listResources(options: DockerEngineOptions = {}): Promise<
 
 /**
  * Removes the containers that no living owner uses, and returns them.
- * @throws TypeError naming an option that is wrong, SandglassError when the daemon cannot be asked.
+ * @throws TypeError naming an option that is wrong, SandglassError when a request to the daemon fails.
  */
 export async function pruneOrphans(options: DockerEngineOptions = {}): Promise<ContainerResource[]> {
   checkOptions(options)
@@ -44,7 +44,7 @@ export async function pruneOrphans(options: DockerEngineOptions = {}): Promise<C
 
 /**
  * Does the same as {@link listResources} on a connection. Ages are by the daemon's clock.
- * @throws SandglassError when the daemon cannot be asked.
+ * @throws SandglassError when a request to the daemon fails.
  */
 export async function listContainers(daemon: Daemon): Promise<ContainerResource[]> {
   const now = timeOf(await fetchDaemonInfo(daemon))
@@ -59,7 +59,7 @@ export async function listContainers(daemon: Daemon): Promise<ContainerResource[
 
 /**
  * Does the same as {@link pruneOrphans} on a connection.
- * @throws SandglassError when the daemon cannot be asked.
+ * @throws SandglassError when a request to the daemon fails.
  */
 export async function removeOrphans(daemon: Daemon): Promise<ContainerResource[]> {
   const orphans = (await listContainers(daemon)).filter(({ isOrphan }) => isOrphan)

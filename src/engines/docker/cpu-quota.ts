@@ -2,8 +2,8 @@ import type Docker from 'dockerode'
 import type { Daemon } from './daemon.ts'
 
 /**
- * True if the kernel counts the periods of a CPU quota on a container, which it does only if a quota is in force.
- * Undefined if the daemon did not answer.
+ * True if a CPU quota is in force on a container: only then the kernel counts its periods. Undefined if the daemon did
+ * not answer.
  */
 export async function hasCpuQuota(daemon: Daemon, id: string): Promise<boolean | undefined> {
   const ask = (abortSignal: AbortSignal): Promise<Docker.ContainerStats> => {
@@ -11,7 +11,7 @@ export async function hasCpuQuota(daemon: Daemon, id: string): Promise<boolean |
     return daemon.docker.getContainer(id).stats(options)
   }
   try {
-    const stats: Answer = await daemon.call('report the use of a container', ask)
+    const stats: Answer = await daemon.call('report the resource usage of a container', ask)
     return (stats.cpu_stats?.throttling_data?.periods ?? 0) > 0
   } catch {
     return undefined

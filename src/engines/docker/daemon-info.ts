@@ -6,10 +6,10 @@ import type { Daemon } from './daemon.ts'
  * @throws SandglassError `docker_unreachable`, also if the server is not a Docker daemon.
  */
 export async function fetchDaemonInfo(daemon: Daemon, signal?: AbortSignal): Promise<Record<string, unknown>> {
-  // The types of the client leave the signal out here.
+  // The client's types lack the signal here.
   type Info = (options: { abortSignal: AbortSignal }) => Promise<unknown>
   const ask: Info = (options) => (daemon.docker as unknown as { info: Info }).info(options)
-  const stranger = (cause?: unknown): SandglassError =>
+  const makeStrangerError = (cause?: unknown): SandglassError =>
     new SandglassError(
       'docker_unreachable',
       `the server at ${daemon.address} is not a Docker daemon${cause instanceof Error ? `: ${cause.message}` : ''}; set ` +
@@ -19,18 +19,20 @@ export async function fetchDaemonInfo(daemon: Daemon, signal?: AbortSignal): Pro
   const found = await daemon
     .call('describe itself', (abortSignal) => ask({ abortSignal }), signal)
     .catch((error: unknown) => {
-      throw error instanceof SandglassError && error.code === 'sandbox_setup_failed' ? stranger(error.cause) : error
+      throw error instanceof SandglassError && error.code === 'sandbox_setup_failed'
+        ? makeStrangerError(error.cause)
+        : error
     })
-  if (typeof found !== 'object' || found === null || !('ServerVersion' in found)) throw stranger()
+  if (typeof found !== 'object' || found === null || !('ServerVersion' in found)) throw makeStrangerError()
   return { ...found }
 }
 
-/** The time of its clock in milliseconds; NaN when it reports none. */
+/** The time of the daemon's clock in milliseconds; NaN when it reports none. */
 export function timeOf({ SystemTime }: Readonly<Record<string, unknown>>): number {
   return typeof SystemTime === 'string' ? Date.parse(SystemTime) : Number.NaN
 }
 
-/** The kernel that it runs on; empty when it reports none. */
+/** The kernel of the daemon's machine; empty when it reports none. */
 export function kernelOf({ KernelVersion }: Readonly<Record<string, unknown>>): string {
   return typeof KernelVersion === 'string' && KernelVersion !== '<unknown>' ? KernelVersion : ''
 }
@@ -40,7 +42,7 @@ export function kernelOf({ KernelVersion }: Readonly<Record<string, unknown>>): 
  * rejects.
  */
 export async function fetchKernel(daemon: Daemon): Promise<string> {
-  // The types of the client leave the signal out here, too.
+  // The client's types lack the signal here, too.
   type Version = (options: { abortSignal: AbortSignal }) => Promise<Readonly<Record<string, unknown>>>
   const docker = daemon.docker as unknown as { version: Version }
   return daemon

@@ -3,7 +3,7 @@ import { messageOf, SandglassError } from '../../errors/index.ts'
 import { resolveAddress, type Target } from './address.ts'
 import { explainError, timeoutError } from './explain.ts'
 import type { DockerEngineOptions } from './options.ts'
-import { quietAgent } from './quiet-agent.ts'
+import { makeQuietAgent } from './quiet-agent.ts'
 
 export { statusOf } from './explain.ts'
 
@@ -17,8 +17,8 @@ export interface Daemon {
   /** The time that it may take to answer, in milliseconds. */
   readonly timeoutMs: number
   /**
-   * Waits for a call for at most `timeoutMs`. A function gets a signal that aborts its request when nobody waits for the
-   * answer any more; pass a promise where the daemon would do the work anyway.
+   * Waits for a call for at most `timeoutMs`. A function receives a signal that aborts its request if the wait ends
+   * early; pass a promise if the daemon does the work in any case.
    * @throws SandglassError with a code that names the problem with the daemon, the image or the request.
    */
   call<T>(
@@ -36,7 +36,7 @@ export interface Daemon {
  */
 export async function connect(options: DockerEngineOptions): Promise<Daemon> {
   const address = resolveAddress(options)
-  const docker = clientAt(await loadClient(), address.target)
+  const docker = createClient(await loadClient(), address.target)
   const apiTimeoutMs = options.apiTimeoutMs ?? 10_000
   return {
     docker,
@@ -75,7 +75,7 @@ async function loadClient(): Promise<typeof Docker> {
   }
 }
 
-/** Sends a request as the client does, for those where the client offers no signal or waits for the whole answer. */
+/** Sends a request through the client, for requests where it offers no signal or reads the whole response first. */
 export function dial<T>(daemon: Daemon, request: DialledRequest): Promise<T> {
   const { modem } = daemon.docker as unknown as { modem: Dialling<T> }
   return new Promise((resolve, reject) => {
@@ -100,8 +100,8 @@ interface Dialling<T> {
   dial(request: DialledRequest, done: (error: Error | null, answer: T) => void): void
 }
 
-/** Every option is set, because the client fills missing ones from the environment, whatever the others say. */
-function clientAt(Client: typeof Docker, target: Target): Docker {
+/** Creates the client. Every option is set, because the client fills missing ones from the environment. */
+function createClient(Client: typeof Docker, target: Target): Docker {
   const nothing = {
     socketPath: undefined,
     host: undefined,
@@ -110,7 +110,7 @@ function clientAt(Client: typeof Docker, target: Target): Docker {
     cert: undefined,
     key: undefined,
   }
-  const given = { ...nothing, ...target, timeout: undefined, agent: quietAgent(target.protocol) }
+  const given = { ...nothing, ...target, timeout: undefined, agent: makeQuietAgent(target.protocol) }
   try {
     return new Client(given)
   } catch (error) {

@@ -13,7 +13,7 @@ const NAMES: readonly (StreamName | undefined)[] = [undefined, 'stdout', 'stderr
 /**
  * Splits the data of an attached connection: frames of an 8 byte header (stream, three zeros, length in
  * network order) and a payload. It keeps at most one unfinished header and copies no payload; a payload that arrives in
- * parts is returned in parts, so that a claimed length never makes it allocate memory.
+ * parts is returned in parts, so it allocates no memory for a claimed length.
  */
 export class Demultiplexer {
   readonly #header = new Uint8Array(HEADER_BYTES)
@@ -22,7 +22,7 @@ export class Demultiplexer {
   #left = 0
 
   /**
-   * The pieces in `chunk`; views of it, not copies.
+   * Splits a chunk into pieces, which are views of it, not copies.
    * @throws Error when the bytes are not a multiplexed stream.
    */
   push(chunk: Uint8Array): Piece[] {

@@ -1,7 +1,7 @@
 import { messageOf } from '../../errors/index.ts'
 import { type Daemon, statusOf } from './daemon.ts'
 
-/** Removes a container in any state; false when it may still exist. Never rejects. */
+/** Removes a container in any state. Resolves to false if it may still exist. Never rejects. */
 export async function discard(daemon: Daemon, idOrName: string): Promise<boolean> {
   const container = daemon.docker.getContainer(idOrName)
   const remove = (): Promise<unknown> =>

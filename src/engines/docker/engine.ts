@@ -16,10 +16,10 @@ import {
 import { checkOptions } from './check-options.ts'
 import { containerConfig, type ContainerPlan } from './container-config.ts'
 import { explainOutput } from './explain.ts'
-import { enforcedLimits, levelOf, missingLimits, openDescriptors } from './findings.ts'
+import { enforcedLimits, levelOf, missingLimits, findOpenDescriptors } from './findings.ts'
 import { hasCpuQuota } from './cpu-quota.ts'
 import { Semaphore } from './semaphore.ts'
-import { type EngineEnvironment, planFor, prepare } from './environment.ts'
+import { type EngineEnvironment, makePlan, prepare } from './environment.ts'
 import { fetchKernel } from './daemon-info.ts'
 import type { ManagedContainer } from './managed-container.ts'
 import type { DockerEngineOptions } from './options.ts'
@@ -32,11 +32,11 @@ import { startContainer } from './start-container.ts'
 import { OrphanRetry } from './orphan-retry.ts'
 import { Uids } from './uids.ts'
 
-/** A loaded daemon takes longer to make or start a container than for anything else: this many times `apiTimeoutMs`. */
-const PATIENCE = 2
-/** The time that a container may take to become ready, without an option. */
+/** Creating and starting a container may take this many times `apiTimeoutMs`: both are the slowest requests on a loaded daemon. */
+const SLOW_REQUEST_FACTOR = 2
+/** The default time that a container may take to become ready. */
 const START_MS = 30_000
-const LOOKING = 'connecting to Docker'
+const CONNECTING = 'connecting to Docker'
 
 /** A sandbox that is a container. */
 export interface DockerSandbox extends Sandbox {
@@ -49,7 +49,7 @@ export interface DockerEngine extends SandboxEngine {
 }
 
 /**
- * Sandboxes that are containers of a Docker daemon, here or elsewhere. It sends no request before its first use.
+ * Makes sandboxes that are containers of a Docker daemon, on this machine or another. It sends no request before its first use.
  * @throws TypeError naming the option that is wrong.
  */
 export function dockerEngine(options: DockerEngineOptions = {}): DockerEngine {
@@ -67,7 +67,7 @@ export function dockerEngine(options: DockerEngineOptions = {}): DockerEngine {
     try {
       return await preparing
     } catch (error) {
-      if (found === preparing) found = undefined // a missing part may be there next time
+      if (found === preparing) found = undefined // a missing part may be available next time
       throw error
     }
   }
@@ -82,11 +82,11 @@ export function dockerEngine(options: DockerEngineOptions = {}): DockerEngine {
       given.signal,
     )
   }
-  /** Makes a sandbox in the known environment, which is dropped if the error shows that it is outdated. */
+  /** Makes a sandbox in the cached environment, which is dropped if the error shows that it is outdated. */
   const attempt = async (spec: SandboxSpec, given: CreateOptions): Promise<Attempt> => {
     const work = getEnvironment()
     const before = found
-    const at = await unlessAborted(work, given.signal, LOOKING)
+    const at = await unlessAborted(work, given.signal, CONNECTING)
     try {
       return { at, sandbox: await createOn(at, spec, given) }
     } catch (error) {
@@ -100,7 +100,7 @@ export function dockerEngine(options: DockerEngineOptions = {}): DockerEngine {
     if ('sandbox' in first) return first.sandbox
     if (codeOf(first.error) !== 'image_missing') throw first.error
     // The image was removed, or its name now refers to another one.
-    const current = await unlessAborted(getEnvironment(), given.signal, LOOKING)
+    const current = await unlessAborted(getEnvironment(), given.signal, CONNECTING)
     if (current.image.id === first.at.image.id) throw first.error
     const second = await attempt(spec, given)
     if ('sandbox' in second) return second.sandbox
@@ -157,22 +157,26 @@ async function createSandbox(creation: Creation): Promise<DockerSandbox> {
   needs.kind = first
   const second = await createFor(first, creation)
   if (typeof second === 'object') return second
-  throw new SandglassError('sandbox_setup_failed', 'the Docker daemon uses another runtime for each container')
+  throw new SandglassError(
+    'sandbox_setup_failed',
+    'two containers of the Docker daemon ran on different runtimes; ' +
+      'give the daemon one default runtime, or set docker.runtime',
+  )
 }
 
-/** Resolves to the kind of the runtime when the container was made for another kind. */
+/** Resolves to the actual kind of the runtime if the container was planned for another kind. */
 async function createFor(kind: RuntimeKind, creation: Creation): Promise<DockerSandbox | RuntimeKind> {
   const { at, options, spec, uids } = creation
   const id = `sandglass-${randomUUID()}`
   const uid = uids.draw(at.info)
   let container: ManagedContainer | undefined
   try {
-    const plan = await planFor(at, options, spec, { id, uid, kind })
+    const plan = await makePlan(at, options, spec, { id, uid, kind })
     container = await startPlanned(plan, creation)
     return await verifyStarted(container, plan, kind, creation)
   } finally {
-    if (container === undefined) uids.giveBack(uid)
-    else void container.closed.then(() => uids.giveBack(uid))
+    if (container === undefined) uids.release(uid)
+    else void container.closed.then(() => uids.release(uid))
   }
 }
 
@@ -185,8 +189,8 @@ function startPlanned(plan: ContainerPlan, { at, given, orphans }: Creation): Pr
     sealKey: plan.sealed ? randomBytes(SEAL_KEY_BYTES) : undefined,
     sealsBothWays: plan.activities,
     orphans,
-    // Longer than other requests, and short enough that a silent daemon does not block a pool.
-    timeoutMs: PATIENCE * at.daemon.timeoutMs,
+    // Longer than for other requests, but short enough that an unresponsive daemon does not block a pool.
+    timeoutMs: SLOW_REQUEST_FACTOR * at.daemon.timeoutMs,
     signal: given.signal,
   })
 }
@@ -211,14 +215,14 @@ async function verifyStarted(
     }
     const failed = [
       ...failedChecks(ready.checks),
-      ...wrongUid(ready, plan),
-      ...openDescriptors(ready.checks, plan.sealed),
+      ...findUidProblem(ready, plan),
+      ...findOpenDescriptors(ready.checks, plan.sealed),
     ]
     if (failed.length > 0) {
       throw new SandglassError('sandbox_setup_failed', `the container failed its checks: ${failed.join('; ')}`)
     }
     const cpu = await findCpuLimit(at, container, ready.checks, plan.cpus)
-    return sandboxOf(at, plan, container, ready, cpu, await levelIn(at, ready.checks))
+    return sandboxOf(at, plan, container, ready, cpu, await findLevel(at, ready.checks))
   } catch (error) {
     await container.kill()
     throw explainFailure(error, container.lastOutput(), at.image.name)
@@ -262,7 +266,10 @@ function sandboxOf(
   }
 }
 
-/** Finds out about the CPU limit. If the harness cannot see it, the daemon is asked once: its runtime is the same for all. */
+/**
+ * Finds out whether the CPU limit is in force and can change. If the harness cannot see it, asks the daemon, and caches the
+ * answer.
+ */
 async function findCpuLimit(
   { daemon, needs }: EngineEnvironment,
   container: ManagedContainer,
@@ -280,19 +287,19 @@ async function findCpuLimit(
 }
 
 /** The level of a container. Before `vm`, the daemon's kernel is fetched again: a restart may have changed it. */
-async function levelIn({ daemon, kernel }: EngineEnvironment, checks: ReadyFrame['checks']): Promise<IsolationLevel> {
+async function findLevel({ daemon, kernel }: EngineEnvironment, checks: ReadyFrame['checks']): Promise<IsolationLevel> {
   const level = levelOf(checks, kernel)
   return level === 'vm' ? levelOf(checks, await fetchKernel(daemon)) : level
 }
 
-/** A daemon can be configured to run containers under another uid than requested. */
-function wrongUid({ checks }: ReadyFrame, { uid }: ContainerPlan): string[] {
+/** Describes a wrong uid: a daemon can be configured to run containers under another uid than requested. */
+function findUidProblem({ checks }: ReadyFrame, { uid }: ContainerPlan): string[] {
   return checks['uid'] === uid ? [] : [`it runs as uid ${String(checks['uid'])} and must run as uid ${uid}`]
 }
 
-function explainFailure(error: unknown, words: string, image: string): unknown {
+function explainFailure(error: unknown, stderr: string, image: string): unknown {
   if (codeOf(error) === 'aborted') return error
-  const known = explainOutput(words, image, error)
+  const known = explainOutput(stderr, image, error)
   if (known !== undefined) return known
   return error instanceof SandglassError
     ? error

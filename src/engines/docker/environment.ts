@@ -5,9 +5,9 @@ import { connect, type Daemon } from './daemon.ts'
 import { fetchDaemonInfo, kernelOf, timeOf } from './daemon-info.ts'
 import { findImage, type FoundImage } from './images.ts'
 import { removeOrphans } from './containers.ts'
-import { allowedMounts, type MountRules, specDirectories } from './mounts.ts'
+import { checkMounts, type MountRules, checkSpecDirectories } from './mounts.ts'
 import type { DockerEngineOptions, HostResource } from './options.ts'
-import { expectedNeeds, overheadOf, type RuntimeKind, type RuntimeNeeds } from './runtime-needs.ts'
+import { guessNeeds, overheadOf, type RuntimeKind, type RuntimeNeeds } from './runtime-needs.ts'
 
 /** The daemon, image and settings that the engine uses, found at its first use. */
 export interface EngineEnvironment {
@@ -25,7 +25,7 @@ export interface EngineEnvironment {
   readonly needs: RuntimeNeeds
 }
 
-/** The used parts of the daemon's description of itself. */
+/** The parts of the daemon's description of itself that the engine uses. */
 export interface DaemonInfo {
   readonly version: string
   readonly defaultRuntime: string
@@ -46,7 +46,7 @@ export async function prepare(
   labels: EngineEnvironment['labels'],
 ): Promise<EngineEnvironment> {
   const daemon = await connect(options)
-  const resources = await allowedMounts(rulesOf(options, daemon))
+  const resources = await checkMounts(rulesOf(options, daemon))
   const found = await fetchDaemonInfo(daemon)
   if (found['OSType'] === 'windows') {
     throw new SandglassError(
@@ -55,10 +55,10 @@ export async function prepare(
     )
   }
   // Orphans block nothing: a daemon that cannot remove them now can still run scripts.
-  const reaped = removeOrphans(daemon).catch(() => undefined)
+  const removing = removeOrphans(daemon).catch(() => undefined)
   const info = infoOf(found)
   const image = await findImage(daemon, options.image, info.architecture)
-  await waitAtMost(REAPING_MS, reaped)
+  await waitAtMost(REMOVAL_MS, removing)
   const time = timeOf(found)
   return {
     daemon,
@@ -69,12 +69,12 @@ export async function prepare(
     kernel: kernelOf(found),
     since: Number.isNaN(time) ? undefined : Math.floor(time / 1000),
     info,
-    needs: expectedNeeds(options.runtime ?? info.defaultRuntime),
+    needs: guessNeeds(options.runtime ?? info.defaultRuntime),
   }
 }
 
 /** The time that the first container waits for the removal of orphans, which continues afterwards. */
-const REAPING_MS = 3000
+const REMOVAL_MS = 3000
 
 async function waitAtMost(ms: number, work: Promise<unknown>): Promise<void> {
   const { promise: over, resolve } = Promise.withResolvers<void>()
@@ -84,7 +84,7 @@ async function waitAtMost(ms: number, work: Promise<unknown>): Promise<void> {
 }
 
 /** Plans one container. */
-export async function planFor(
+export async function makePlan(
   at: EngineEnvironment,
   options: DockerEngineOptions,
   spec: SandboxSpec,
@@ -103,7 +103,7 @@ export async function planFor(
     preload: spec.preload ?? [],
     checker: spec.checker === true,
     activities: spec.activities === true,
-    ...(await specDirectories(spec, rulesOf(options, at.daemon))),
+    ...(await checkSpecDirectories(spec, rulesOf(options, at.daemon))),
     resources: at.resources,
     labels: at.labels,
     program: at.bundle.program,

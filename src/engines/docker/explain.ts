@@ -14,7 +14,7 @@ export function timeoutError(address: string, what: string, timeoutMs: number): 
   )
 }
 
-/** A server that is not a daemon may answer with a page. */
+/** Maximum length of a quoted answer: a server that is not a daemon may answer with a page. */
 const MAX_TEXT = 1000
 
 /** Makes the error of a failed request to the daemon, with a code and a remedy. */
@@ -22,28 +22,35 @@ export function explainError(error: unknown, what: string, address: string): San
   const text = messageOf(error).trim().slice(0, MAX_TEXT)
   const makeError = (code: ErrorCode, message: string): SandglassError =>
     new SandglassError(code, message, { cause: error })
-  if (isTlsTrouble(error)) {
+  if (isTlsError(error)) {
     return makeError(
       'docker_tls',
       `no secure connection to Docker at ${address}: ${text}; check ca, cert and key (option docker.tls, or ` +
         'DOCKER_TLS_VERIFY=1 and DOCKER_CERT_PATH), and that the daemon serves TLS on this port',
     )
   }
-  if (statusOf(error) === undefined) return makeError(...connectionTrouble(error, text, address))
-  const known = ANSWERS.find(([pattern]) => pattern.test(text))
+  if (statusOf(error) === undefined) return makeError(...describeConnectionError(error, text, address))
+  const known = DAEMON_ERRORS.find(([pattern]) => pattern.test(text))
   if (known !== undefined) return makeError(known[1], `${text}; ${known[2]}`)
-  if (statusOf(error) === 403) return makeError('docker_permission', `Docker at ${address} refuses to ${what}: ${text}`)
+  if (statusOf(error) === 403)
+    return makeError(
+      'docker_permission',
+      `Docker at ${address} refuses to ${what}: ${text}; check that a proxy or authorization plugin of the daemon allows it`,
+    )
   return makeError('sandbox_setup_failed', `Docker could not ${what}: ${text}`)
 }
 
-/** Makes the error of a container that ended before its harness was ready, from its stderr; undefined if that does not help. */
-export function explainOutput(words: string, image: string, cause: unknown): SandglassError | undefined {
-  const known = WORDS.find(([pattern]) => pattern.test(words))
+/**
+ * Makes the error of a container that ended before its harness was ready, from its stderr; undefined if the stderr is not
+ * recognized.
+ */
+export function explainOutput(stderr: string, image: string, cause: unknown): SandglassError | undefined {
+  const known = STDERR_ERRORS.find(([pattern]) => pattern.test(stderr))
   if (known === undefined) return undefined
-  return new SandglassError(known[1], `the image ${image} ${known[2]}: ${words.trim()}; ${known[3]}`, { cause })
+  return new SandglassError(known[1], `the image ${image} ${known[2]}: ${stderr.trim()}; ${known[3]}`, { cause })
 }
 
-function connectionTrouble(error: unknown, text: string, address: string): [ErrorCode, string] {
+function describeConnectionError(error: unknown, text: string, address: string): [ErrorCode, string] {
   const errno = errnoOf(error)
   if (errno === 'EACCES' || errno === 'EPERM') {
     return [
@@ -54,15 +61,15 @@ function connectionTrouble(error: unknown, text: string, address: string): [Erro
   }
   return [
     'docker_unreachable',
-    `no Docker daemon at ${address} (${text}): start it (systemctl start docker), or set DOCKER_HOST to where it runs`,
+    `no Docker daemon at ${address} (${text}): start it (systemctl start docker), or set DOCKER_HOST to its address`,
   ]
 }
 
-const OTHER_PYTHON = 'choose an image with Python 3.10 or later, or set the option python'
-const OTHER_IMAGE = "pull the image for the daemon's kind of processor"
+const CHOOSE_PYTHON = 'choose an image with Python 3.10 or later, or set the option python'
+const CHOOSE_IMAGE = "pull the image for the daemon's CPU architecture"
 
 /** Refusals of a daemon: pattern, code, remedy. */
-const ANSWERS: readonly (readonly [RegExp, ErrorCode, string])[] = [
+const DAEMON_ERRORS: readonly (readonly [RegExp, ErrorCode, string])[] = [
   [/no space left on device/i, 'no_space', 'free some of the disk of the daemon (docker system prune)'],
   [
     /no such image/i,
@@ -79,11 +86,11 @@ const ANSWERS: readonly (readonly [RegExp, ErrorCode, string])[] = [
     'runtime_unknown',
     "the program of the runtime is not on the daemon's machine: install it, or correct its path (docs/docker.md)",
   ],
-  [/exec format error/i, 'architecture_unsupported', OTHER_IMAGE],
+  [/exec format error/i, 'architecture_unsupported', CHOOSE_IMAGE],
   [
     /executable file not found|exec: .*(no such file|permission denied|is a directory)/i,
     'python_missing',
-    OTHER_PYTHON,
+    CHOOSE_PYTHON,
   ],
   [
     /bind source path does not exist/i,
@@ -92,18 +99,18 @@ const ANSWERS: readonly (readonly [RegExp, ErrorCode, string])[] = [
   ],
 ]
 
-/** The stderr of a container whose Python did not start: pattern, code, words, remedy. */
-const WORDS: readonly (readonly [RegExp, ErrorCode, string, string])[] = [
-  [/exec format error/, 'architecture_unsupported', 'is made for another kind of processor', OTHER_IMAGE],
-  [/^exec .*(no such file|permission denied)/m, 'python_missing', 'has a Python that cannot be started', OTHER_PYTHON],
-  [/sandglass needs Python 3\.10/, 'python_missing', 'is too old', OTHER_PYTHON],
-  [/^Unknown option: -X/m, 'python_missing', 'is too old', OTHER_PYTHON],
+/** The stderr of a container whose Python did not start: pattern, code, phrase, remedy. */
+const STDERR_ERRORS: readonly (readonly [RegExp, ErrorCode, string, string])[] = [
+  [/exec format error/, 'architecture_unsupported', 'is made for another CPU architecture', CHOOSE_IMAGE],
+  [/^exec .*(no such file|permission denied)/m, 'python_missing', 'has a Python that cannot be started', CHOOSE_PYTHON],
+  [/sandglass needs Python 3\.10/, 'python_missing', 'has a Python that is too old', CHOOSE_PYTHON],
+  [/^Unknown option: -X/m, 'python_missing', 'has a Python that is too old', CHOOSE_PYTHON],
 ]
 
 /** Codes of OpenSSL for invalid certificates, and of Node for other TLS errors. */
 const TLS_CODE =
   /^(ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO|CERT_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE)/
 
-function isTlsTrouble(error: unknown): boolean {
+function isTlsError(error: unknown): boolean {
   return TLS_CODE.test(errnoOf(error) ?? '') || /HTTP request to an HTTPS server/i.test(messageOf(error))
 }

@@ -12,10 +12,10 @@ export function levelOf(checks: ReadyFrame['checks'], daemonKernel: string): Iso
 }
 
 /**
- * The ways in which a script can use the broker's descriptors, in words; empty when there are none. With them it could
- * send to the host as the broker, and to the broker as the host. A seal prevents only the first.
+ * Describes how a script can use the broker's descriptors; empty if it cannot. With them it could send to the host as the
+ * broker, and to the broker as the host. Authenticated output prevents only the first.
  */
-export function openDescriptors(checks: ReadyFrame['checks'], sealed: boolean): string[] {
+export function findOpenDescriptors(checks: ReadyFrame['checks'], sealed: boolean): string[] {
   if (!sealed) return checks['descriptors_hidden'] === true ? [] : ["the broker's descriptors are open to scripts"]
   return checks['input_protected'] === true ? [] : ["the broker's input is open to scripts"]
 }
@@ -24,13 +24,13 @@ export function openDescriptors(checks: ReadyFrame['checks'], sealed: boolean): 
 export interface Findings {
   readonly checks: ReadyFrame['checks']
   readonly overhead: Overhead
-  /** True if the daemon sees a limit of CPU time that the container does not see. */
+  /** True if the daemon sees a CPU limit that the container does not see. */
   readonly hasQuota: boolean
 }
 
 const ORDER: readonly EnforcedLimit[] = ['memory', 'pids', 'cpu', 'disk', 'output', 'wall']
 
-/** The limits that are in force, that kernel or daemon show. */
+/** The limits in force, as the kernel or the daemon reports them. */
 export function enforcedLimits(limits: SandboxLimits, { checks, overhead, hasQuota }: Findings): EnforcedLimit[] {
   const held: Record<EnforcedLimit, boolean> = {
     memory: isNear(checks['memory_limit'], limits.memoryBytes + overhead.memoryBytes, PAGE_BYTES),
@@ -46,17 +46,17 @@ export function enforcedLimits(limits: SandboxLimits, { checks, overhead, hasQuo
 /** The reason and the remedy for each limit that is not in force. No other limit replaces it. */
 export function missingLimits(held: readonly EnforcedLimit[]): Partial<Record<EnforcedLimit, string>> {
   const missing = ORDER.filter((limit) => !held.includes(limit))
-  return Object.fromEntries(missing.map((limit) => [limit, `${whyMissing([limit])}; ${MISSING_REMEDY}`]))
+  return Object.fromEntries(missing.map((limit) => [limit, `${explainMissing([limit])}; ${MISSING_REMEDY}`]))
 }
 
 /** The reason why some limits are not in force. */
-export function whyMissing(limits: readonly EnforcedLimit[]): string {
-  return `no control group seen in the container holds it to ${limits.join(', ')}`
+export function explainMissing(limits: readonly EnforcedLimit[]): string {
+  return `no control group visible in the container limits ${limits.join(', ')}`
 }
 
-/** The remedy. */
+/** The remedy for limits that are not in force. */
 export const MISSING_REMEDY =
-  'enable the controller of each on the machine of the daemon (docker info warns of it), see docs/docker.md'
+  'enable the controller of each on the machine of the daemon (`docker info` warns about it), see docs/docker.md'
 
 /** Kernels round memory to whole pages of up to this size. */
 const PAGE_BYTES = 65_536

@@ -2,7 +2,7 @@ import type Docker from 'dockerode'
 import { SandglassError } from '../../errors/index.ts'
 import { type Daemon, dial, statusOf } from './daemon.ts'
 
-/** The image when none is named. */
+/** The image to use if no option names one. */
 export const DEFAULT_IMAGE = 'python:3.12-slim'
 /** The image that is used if the daemon does not have the default one. */
 export const BUILT_IMAGE = 'sandglass-python:latest'
@@ -10,7 +10,7 @@ export const BUILT_IMAGE = 'sandglass-python:latest'
 /** An image of the daemon. */
 export interface FoundImage {
   readonly name: string
-  /** The reason why it is not the default image; undefined when it is, or was named. */
+  /** The reason why it is used in place of the default image; undefined if it is the default, or was named. */
   readonly reason: string | undefined
   /** The id that the name had when it was resolved. */
   readonly id: string
@@ -22,16 +22,16 @@ export interface FoundImage {
 
 /**
  * Finds the image to use: the named one, else the default one, else {@link BUILT_IMAGE}.
- * @param architecture the daemon's kind of processor, as it names it.
+ * @param architecture the daemon's CPU architecture, under the daemon's name for it.
  * @throws SandglassError `image_missing`, `architecture_unsupported`, or the problem of the daemon.
  */
 export async function findImage(daemon: Daemon, asked: string | undefined, architecture: string): Promise<FoundImage> {
   const name = asked ?? DEFAULT_IMAGE
   const first = await inspectImage(daemon, name)
-  if (first !== undefined) return foundImage(name, undefined, first, architecture)
+  if (first !== undefined) return describeImage(name, undefined, first, architecture)
   const built = asked === undefined ? await inspectImage(daemon, BUILT_IMAGE) : undefined
   if (built === undefined) throw missingImageError(daemon, name)
-  return foundImage(BUILT_IMAGE, `the default image ${DEFAULT_IMAGE} is not there`, built, architecture)
+  return describeImage(BUILT_IMAGE, `the daemon does not have the default image ${DEFAULT_IMAGE}`, built, architecture)
 }
 
 /**
@@ -56,8 +56,8 @@ export function inspectImage(
   return daemon.call(`look for the image ${name}`, look, signal)
 }
 
-/** The names of processors: those of daemons, and those of images. */
-const PROCESSORS: Readonly<Record<string, string>> = {
+/** The names of CPU architectures: those of daemons, and those of images. */
+const ARCHITECTURES: Readonly<Record<string, string>> = {
   x86_64: 'amd64',
   aarch64: 'arm64',
   armv7l: 'arm',
@@ -66,14 +66,14 @@ const PROCESSORS: Readonly<Record<string, string>> = {
   s390x: 's390x',
 }
 
-function foundImage(
+function describeImage(
   name: string,
   reason: string | undefined,
   { Id, Architecture, Config }: Docker.ImageInspectInfo,
   architecture: string,
 ): FoundImage {
-  const wanted = Object.hasOwn(PROCESSORS, architecture) ? PROCESSORS[architecture] : undefined
-  // Under emulation the filter of system calls would be for the wrong processor.
+  const wanted = Object.hasOwn(ARCHITECTURES, architecture) ? ARCHITECTURES[architecture] : undefined
+  // Under emulation the system call filter would be for the wrong architecture.
   if (wanted !== undefined && Architecture && Architecture !== wanted) {
     throw new SandglassError(
       'architecture_unsupported',

@@ -22,7 +22,7 @@ export interface ContainerHandle {
   kill(): Promise<void>
   /** Sets its CPU time per wall time. */
   setCpus(cpus: number): Promise<void>
-  /** Resolves to true if the kernel's log says that it killed a process in it for memory. Never rejects. */
+  /** Resolves to true if the kernel's log reports an OOM kill in it. Never rejects. */
   diedOfMemory(): Promise<boolean>
   /** Records that its removal was not confirmed. */
   abandon(): void
@@ -30,14 +30,14 @@ export interface ContainerHandle {
 
 /** The time that a container may take to end after its connection ended. */
 const END_MS = 5000
-/** A kill for memory that is older than this did not end the container. */
+/** An OOM kill that is older than this did not end the container. */
 const MEMORY_KILL_MS = 2000
-/** The time that the event of such a kill may take after the end: they use two connections. */
+/** The time that the event of an OOM kill may arrive after the end, on another connection. */
 const EVENT_MS = 300
 
 /**
  * A container driven over its attached standard input and output. It ends when the connection does, so a killed host
- * leaves none behind. The daemon removes it when it ended.
+ * leaves none behind. The daemon removes it when it has ended.
  */
 export class ManagedContainer {
   readonly #handle: ContainerHandle
@@ -53,7 +53,7 @@ export class ManagedContainer {
   /** Settles once, when the daemon confirmed that it is gone or does not answer any more. Never rejects. */
   readonly closed: Promise<Ending>
 
-  /** Containers are made by the engine. */
+  /** Only the engine creates containers. */
   constructor(handle: ContainerHandle, attached: Attached) {
     this.#handle = handle
     this.#attached = attached
@@ -79,18 +79,21 @@ export class ManagedContainer {
     return this.#attached.lastOutput()
   }
 
-  /** Records that the daemon reported a process in it that the kernel killed for memory. */
+  /** Records that the daemon reported an OOM kill in it. */
   noteOutOfMemory(): void {
     this.#memoryKillAt = performance.now()
     this.#onMemoryKill?.()
   }
 
-  /** Sets its CPU time per wall time. Rejects when the daemon does not. */
+  /** Sets its CPU time per wall time. Rejects if the daemon cannot set it. */
   setCpus(cpus: number): Promise<void> {
     return this.#handle.setCpus(cpus)
   }
 
-  /** Resolves to true if its CPU limit can be changed while it runs, which not every runtime allows; undefined without an answer. */
+  /**
+   * Resolves to true if its CPU limit can be changed while it runs, which not every runtime allows; undefined without an
+   * answer.
+   */
   canChangeCpus(cpus: number): Promise<boolean | undefined> {
     return this.#handle.setCpus(cpus).then(
       () => true,
@@ -100,7 +103,7 @@ export class ManagedContainer {
 
   /** Kills everything in it, paused or not; resolves when the daemon confirmed that it is gone, or is gone itself. */
   kill(): Promise<void> {
-    // A container that was lost before keeps its cause.
+    // A container whose connection ended first keeps that cause.
     if (!this.#disconnected) this.#killed = true
     this.#ending ??= this.#end()
     return this.#ending
@@ -114,7 +117,7 @@ export class ManagedContainer {
     const settled = Promise.all([this.closed, killed]).catch(() => undefined)
     await Promise.race([settled, this.#giveUp.promise])
     clearTimeout(timer)
-    // A daemon that was lost, or that only reports that it does not run, may not have removed it.
+    // A daemon that did not answer, or only reported that the container does not run, may not have removed it.
     if (!this.#isGone) this.#handle.abandon()
     this.#giveUp.resolve(null)
     await this.closed
@@ -147,7 +150,7 @@ export class ManagedContainer {
     }
   }
 
-  /** True if a kill for memory ended it: a script may run on after the kill of a child. */
+  /** True if an OOM kill ended it: a script may continue after the OOM kill of a child. */
   async #diedOfMemory(endedAt: number): Promise<boolean> {
     const isRecent = (): boolean => this.#memoryKillAt !== undefined && endedAt - this.#memoryKillAt < MEMORY_KILL_MS
     if (isRecent()) return true

@@ -12,7 +12,7 @@ export interface MountRules extends Pick<DockerEngineOptions, 'allowHostPaths' |
   readonly address: string
 }
 
-/** Paths of the host that are never mounted: with them a script reaches the machine. */
+/** Paths of the host that are never mounted: through them a script could control the machine. */
 const NEVER = [
   '/proc',
   '/sys',
@@ -32,18 +32,19 @@ const NEVER = [
 ]
 /** System directories that a mount must not cover. */
 const SYSTEM = ['/bin', '/etc', '/lib', '/lib32', '/lib64', '/libx32', '/run', '/sbin', '/usr']
-/** Directories of the sandbox itself: no mount at, inside or over them. */
+/** Directories of the sandbox itself: no mount may be at, inside or above them. */
 const OURS = [...INSIDE.scratch, '/proc', '/sys', '/dev', INSIDE.packages, INSIDE.tools, INSIDE.harness]
 
 /**
  * Checks the resources and returns the mounts for the daemon.
  * @throws SandglassError `mount_refused`, naming the path and the rule.
  */
-export async function allowedMounts(rules: MountRules): Promise<readonly HostResource[]> {
+export async function checkMounts(rules: MountRules): Promise<readonly HostResource[]> {
   const mounts = await Promise.all((rules.resources ?? []).map((one) => checkMount(one, rules)))
   const targets = mounts.map(({ target }) => target)
   const twice = targets.find((target, index) => targets.indexOf(target) !== index)
-  if (twice !== undefined) throw mountError(`${twice} is the target of more than one`)
+  if (twice !== undefined)
+    throw mountError(`${twice} is the target of more than one resource; give each a target of its own`)
   return mounts
 }
 
@@ -51,7 +52,7 @@ export async function allowedMounts(rules: MountRules): Promise<readonly HostRes
  * Checks the directories of a spec and returns their paths for the daemon.
  * @throws SandglassError `packages_unreadable`, `mount_refused`.
  */
-export async function specDirectories(
+export async function checkSpecDirectories(
   { packages, toolsDir }: SandboxSpec,
   rules: MountRules,
 ): Promise<{ readonly packages: string | undefined; readonly toolsDir: string | undefined }> {
@@ -63,7 +64,7 @@ export async function specDirectories(
 }
 
 /** Translates a path of this host to the daemon's: the longest matching prefix of the map is replaced. */
-export function asDaemonSees(path: string, map: Readonly<Record<string, string>> = {}): string {
+export function translatePath(path: string, map: Readonly<Record<string, string>> = {}): string {
   const longest = prefixOf(path, map)
   if (longest === undefined) return path
   const rest = path.slice(longest.bare === sep ? 0 : longest.bare.length)
@@ -79,13 +80,16 @@ async function checkMount({ source, target }: HostResource, rules: MountRules): 
   const real = await realpath(source).catch((error: unknown) => {
     throw mountError(`${source} cannot be read: ${messageOf(error)}`)
   })
-  const lists = await Promise.all((rules.allowHostPaths ?? []).map((path) => realpath(path).catch(() => resolve(path))))
+  const allowed = await Promise.all(
+    (rules.allowHostPaths ?? []).map((path) => realpath(path).catch(() => resolve(path))),
+  )
   const named = real === source ? source : `${source} (${real})`
-  if (!lists.some((path) => isWithin(real, path))) throw mountError(`${named} does not lie below one of allowHostPaths`)
+  if (!allowed.some((path) => isWithin(real, path)))
+    throw mountError(`${named} is not below any path of allowHostPaths; add its directory there to allow it`)
   const kind = await stat(real)
   const closed = [...NEVER, ...(await socketOf(rules))]
   if (real === '/' || !(kind.isFile() || kind.isDirectory()) || closed.some((path) => overlaps(real, path))) {
-    throw mountError(`${named} gives a script the host; it is never mounted`)
+    throw mountError(`${named} would give scripts access to the host; it is never mounted`)
   }
   return { source: toDaemonPath('resources', real, rules), target: inside }
 }
@@ -106,12 +110,12 @@ async function checkDirectory(option: 'packages' | 'toolsDir', path: string, rul
 function toDaemonPath(option: string, real: string, { hostPathMap, remote, address }: MountRules): string {
   if (remote && prefixOf(real, hostPathMap ?? {}) === undefined) {
     throw mountError(
-      `${real} is a path of this machine, and the daemon at ${address} may run on another one: copy it there and name the ` +
-        "place with hostPathMap; { '/': '/' } says that both see the same files",
+      `${real} is a path of this machine, and the daemon at ${address} may run on another one: copy it there and map the ` +
+        "path with hostPathMap; { '/': '/' } declares that both see the same files",
       option,
     )
   }
-  return asDaemonSees(real, hostPathMap)
+  return translatePath(real, hostPathMap)
 }
 
 /** The socket of the daemon in use. */

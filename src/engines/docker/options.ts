@@ -22,13 +22,16 @@ export interface DockerEngineOptions {
   readonly allowHostPaths?: readonly string[]
   /**
    * Path prefix here → the same directory as the daemon sees it, for a host that runs in a container itself. The longest
-   * prefix that fits wins. For a daemon by `tcp:` every directory that is mounted must be in it; `{ '/': '/' }` says
+   * prefix that fits wins. For a daemon by `tcp:` every directory that is mounted must be in it; `{ '/': '/' }` declares
    * that both see the same files.
    */
   readonly hostPathMap?: Readonly<Record<string, string>>
   /** The time that a container may take to become ready, in milliseconds. Default 30,000. */
   readonly startTimeoutMs?: number
-  /** The time that the daemon may take to answer a request, in milliseconds; twice that to make or start a container. Default 10,000. */
+  /**
+   * The time that the daemon may take to answer a request, in milliseconds; twice that to make or start a container. Default
+   * 10,000.
+   */
   readonly apiTimeoutMs?: number
 }
 

@@ -21,7 +21,7 @@ export class OrphanRetry {
     this.#schedule()
   }
 
-  /** Removes the containers. Retries later those that cannot be removed now, as long as the process runs. Never rejects. */
+  /** Removes the containers. Retries those that cannot be removed now, as long as the process runs. Never rejects. */
   async removeAll(daemon: Daemon): Promise<void> {
     this.#daemon = daemon
     await Promise.all(

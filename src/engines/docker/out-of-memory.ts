@@ -1,7 +1,7 @@
 import type { EngineEnvironment } from './environment.ts'
 import type { ManagedContainer } from './managed-container.ts'
 
-/** Reports to containers that the kernel killed a process in them for memory: a dead container cannot report it itself. */
+/** Reports OOM kills to the containers in which they happened: a dead container cannot report one itself. */
 export interface OutOfMemoryWatch {
   /** True if it receives no more events, because the daemon ended. */
   readonly isOver: boolean
@@ -12,7 +12,7 @@ export interface OutOfMemoryWatch {
 /** A longer line is not an event; the rest of it is skipped. */
 const MAX_LINE = 65_536
 
-/** Listens to the daemon's events of this engine's containers. Without them such an end has no known cause. */
+/** Listens to the daemon's OOM events of this engine's containers. Without them, the cause of such an end is unknown. */
 export function watchOutOfMemory({
   daemon,
   labels,

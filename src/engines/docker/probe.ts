@@ -7,7 +7,7 @@ import {
   type SandboxReport,
   type SandboxSpec,
 } from '../../sandbox/index.ts'
-import { MISSING_REMEDY, whyMissing } from './findings.ts'
+import { MISSING_REMEDY, explainMissing } from './findings.ts'
 import type { EngineEnvironment } from './environment.ts'
 
 /** Starts a container with the production flags and reports what is in force. Never throws for a missing part. */
@@ -64,7 +64,7 @@ function findWarnings(at: EngineEnvironment, sandbox: Sandbox): ReportReason[] {
     result.push({
       severity: 'warning',
       code: 'limits_not_seen',
-      message: whyMissing(missing),
+      message: explainMissing(missing),
       remedy: MISSING_REMEDY,
     })
   }
@@ -86,13 +86,13 @@ const SECCOMP = /^name=seccomp,profile=(.*)$/
 
 const REMEDIES: Record<string, string> = {
   docker_client_missing: 'npm install dockerode',
-  docker_unreachable: 'start Docker (systemctl start docker), or set DOCKER_HOST to where it runs',
+  docker_unreachable: 'start Docker (systemctl start docker), or set DOCKER_HOST to its address',
   docker_tls: 'check ca.pem, cert.pem and key.pem below DOCKER_CERT_PATH, and that the daemon serves TLS on its port',
   docker_permission: 'add the user to the group docker and log in again, or use a rootless daemon and set DOCKER_HOST',
   image_missing:
     'docker pull python:3.12-slim, or build an image with python3: docs/docker.md shows a Dockerfile of two lines',
   runtime_unknown: "register the runtime in the daemon's configuration: docs/docker.md",
   python_missing: 'choose an image with Python 3.10 or later',
-  architecture_unsupported: "pull the image for the daemon's kind of processor",
+  architecture_unsupported: "pull the image for the daemon's CPU architecture",
   no_space: 'docker system prune, or a larger disk',
 }

@@ -6,11 +6,11 @@ import { inspect } from 'node:util'
 const KEEP_ALIVE_MS = 30_000
 
 /**
- * An agent whose connections do not keep the host's process alive: a call with a waiting caller has a timer that does. It
+ * Makes an agent whose connections do not keep the host's process alive: while a caller waits, the timer of the call does. It
  * also keeps the client from following redirects, which a daemon never sends: an error of the second request would end
  * the host's process, because the client listens to the first request only.
  */
-export function quietAgent(protocol: 'http' | 'https'): HttpAgent | HttpsAgent {
+export function makeQuietAgent(protocol: 'http' | 'https'): HttpAgent | HttpsAgent {
   return protocol === 'https' ? new QuietHttpsAgent() : new QuietHttpAgent()
 }
 
@@ -66,7 +66,7 @@ function unrefSocket<T extends Duplex | null | undefined>(connection: T): T {
     | null
     | undefined
   socket?.unref?.()
-  // A machine that vanished sends nothing: without this a connection would wait for it forever.
+  // A machine that disappeared sends nothing: without keep-alive a connection would wait for it forever.
   socket?.setKeepAlive?.(true, KEEP_ALIVE_MS)
   return connection
 }

@@ -2,17 +2,17 @@ import type { ReadyFrame } from '../../protocol/index.ts'
 import type { SandboxLimits } from '../../sandbox/index.ts'
 import type { Overhead } from './container-config.ts'
 
-/** The kinds of runtimes by the share of a container's limits that they need: `plain` none, gVisor that of its own kernel. */
+/** The kinds of runtimes: a `plain` one needs no share of a container's limits, gVisor needs one for its own kernel. */
 export type RuntimeKind = 'plain' | 'gvisor'
 
-/** The needs of the daemon's runtime. They may be wrong until the first container was examined from inside. */
+/** The needs of the daemon's runtime. They are an assumption until the first container has reported. */
 export interface RuntimeNeeds {
   kind: RuntimeKind
-  /** Known after the first container that cannot see its own limit of CPU time. */
+  /** Known after the first container that cannot see its own CPU limit. */
   cpu?: CpuLimit
 }
 
-/** A limit of CPU time, as the daemon sees it. */
+/** A CPU limit, as the daemon sees it. */
 export interface CpuLimit {
   /** True if there is one that the container does not see. */
   readonly hasQuota: boolean
@@ -23,8 +23,8 @@ export interface CpuLimit {
 /** Runtimes that share the daemon's kernel. Others get extra memory at first: without it gVisor would not start. */
 const PLAIN = /^(runc|crun|youki|io\.containerd\.runc\..*)$/
 
-/** The assumption for the first container. Its own report decides afterwards, not the name. */
-export function expectedNeeds(runtime: string): RuntimeNeeds {
+/** Guesses the needs from the runtime's name, for the first container. Its report replaces the guess. */
+export function guessNeeds(runtime: string): RuntimeNeeds {
   return { kind: PLAIN.test(runtime) ? 'plain' : 'gvisor' }
 }
 

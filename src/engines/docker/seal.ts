@@ -8,14 +8,15 @@ const LENGTH_BYTES = 4
 const HEADER_BYTES = LENGTH_BYTES + 16
 const MAX_PIECE_BYTES = 65_536
 
-/** The numbers of the host's pieces begin here: none can pass for one of the harness. */
+/** The sequence numbers of the host's pieces begin here, so that none is valid as one of the harness. */
 const FIRST_OF_HOST = 1n << 63n
 
 /**
- * Makes a connection whose channel passes only data that the harness sealed with a key: where a script can open the
- * broker's descriptors (gVisor), it could write frames of its own there. Unsealed data ends the connection, after the data
- * before it was passed on. At most one unfinished piece is held.
- * @param bothWays seals what is sent, too: a script could take a part of it away, and have the rest read as other frames.
+ * Wraps a connection so that its channel passes only pieces with a valid tag (HMAC) of the harness: where a script can open
+ * the broker's descriptors (gVisor), it could write frames of its own there. A piece without a valid tag ends the connection,
+ * after the pieces before it were passed on. At most one incomplete piece is held.
+ * @param bothWays adds tags to what is sent, too: a script could remove a part of it, so that the rest would be read as other
+ * frames.
  */
 export function unseal(attached: Attached, key: Uint8Array, bothWays: boolean = false): Attached {
   const { channel } = attached
@@ -56,14 +57,14 @@ export class Sealer {
     this.#key = key
   }
 
-  /** The pieces of these bytes. They must be sent in the order of the calls. */
+  /** Returns the bytes as pieces with tags. They must be sent in the order of the calls. */
   seal(bytes: Uint8Array): Uint8Array {
     const pieces: Uint8Array[] = []
     for (let at = 0; at < bytes.length; at += MAX_PIECE_BYTES) {
       const piece = bytes.subarray(at, at + MAX_PIECE_BYTES)
       const length = Buffer.alloc(LENGTH_BYTES)
       length.writeUInt32BE(piece.length)
-      pieces.push(length, markOf(this.#key, this.#count, piece), piece)
+      pieces.push(length, computeTag(this.#key, this.#count, piece), piece)
       this.#count += 1n
     }
     return Buffer.concat(pieces)
@@ -81,20 +82,21 @@ export class Opener {
   }
 
   /**
-   * The pieces that `chunk` completes.
-   * @throws Error at one with a wrong seal.
+   * Yields the pieces that `chunk` completes.
+   * @throws Error at a piece with a wrong tag.
    */
   *push(chunk: Uint8Array): Generator<Uint8Array> {
     const data = this.#held.length === 0 ? Buffer.from(chunk) : Buffer.concat([this.#held, chunk])
     let at = 0
     while (data.length - at >= HEADER_BYTES) {
       const length = data.readUInt32BE(at)
-      if (length > MAX_PIECE_BYTES) throw new Error('a piece is longer than any of the harness')
+      if (length > MAX_PIECE_BYTES)
+        throw new Error(`a piece of ${length} bytes is longer than the limit of ${MAX_PIECE_BYTES}`)
       const end = at + HEADER_BYTES + length
       if (end > data.length) break
       const piece = data.subarray(at + HEADER_BYTES, end)
-      if (!timingSafeEqual(data.subarray(at + LENGTH_BYTES, at + HEADER_BYTES), this.#markOf(piece))) {
-        throw new Error('a piece does not have the mark of the harness')
+      if (!timingSafeEqual(data.subarray(at + LENGTH_BYTES, at + HEADER_BYTES), this.#computeTag(piece))) {
+        throw new Error('a piece does not have a valid tag of the harness')
       }
       yield piece
       at = end
@@ -102,16 +104,16 @@ export class Opener {
     this.#held = data.subarray(at)
   }
 
-  #markOf(piece: Uint8Array): Uint8Array {
-    const mark = markOf(this.#key, this.#count, piece)
+  #computeTag(piece: Uint8Array): Uint8Array {
+    const tag = computeTag(this.#key, this.#count, piece)
     this.#count += 1n
-    return mark
+    return tag
   }
 }
 
-function markOf(key: Uint8Array, count: bigint, piece: Uint8Array): Uint8Array {
+function computeTag(key: Uint8Array, count: bigint, piece: Uint8Array): Uint8Array {
   const number = Buffer.alloc(8)
   number.writeBigUInt64BE(count)
-  const mark = createHmac('sha256', key).update(number).update(piece).digest()
-  return mark.subarray(0, HEADER_BYTES - LENGTH_BYTES)
+  const tag = createHmac('sha256', key).update(number).update(piece).digest()
+  return tag.subarray(0, HEADER_BYTES - LENGTH_BYTES)
 }

@@ -11,7 +11,7 @@ export class Semaphore {
   }
 
   /**
-   * Runs the work when a place is free.
+   * Runs the work as soon as a place is free.
    * @throws SandglassError `aborted` when the signal fires before.
    */
   async run<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
@@ -24,7 +24,7 @@ export class Semaphore {
     }
   }
 
-  /** Passes the place of a finished task to the next one, so that no later task takes it. */
+  /** Passes the place of a finished task to the next waiting one, so that no later task takes it. */
   #release(): void {
     const [next] = this.#waiting
     if (next === undefined) this.#running -= 1

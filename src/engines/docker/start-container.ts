@@ -6,22 +6,22 @@ import { attach } from './attached-channel.ts'
 import { type Daemon, dial } from './daemon.ts'
 import { discard, isGone, isPaused } from './discard.ts'
 import { statusOf } from './explain.ts'
-import { kernelKilledForMemory } from './kernel-log.ts'
+import { hasOomKill } from './kernel-log.ts'
 import { type Attached, type ContainerHandle, ManagedContainer } from './managed-container.ts'
 import { unseal } from './seal.ts'
 import type { OrphanRetry } from './orphan-retry.ts'
 
-/** The container to start. */
+/** The options of the container to start. */
 export interface ContainerStart {
   readonly name: string
   readonly config: Docker.ContainerCreateOptions
   /** The first bytes on its standard input. */
   readonly input: Uint8Array
-  /** The key with which the harness seals its output, if it does. */
+  /** The key with which the harness authenticates its output; undefined if it does not. */
   readonly sealKey?: Uint8Array | undefined
-  /** True if what is sent to it is sealed, too. */
+  /** True if the input of the harness is authenticated, too. */
   readonly sealsBothWays: boolean
-  /** Gets the id or the name of a container that cannot be removed now. */
+  /** Receives the id or the name of a container that cannot be removed now. */
   readonly orphans: OrphanRetry
   /**
    * The time that the daemon may take to create it, and to start it, in milliseconds. A busy daemon takes longer for both than
@@ -41,11 +41,11 @@ export async function startContainer(daemon: Daemon, start: ContainerStart): Pro
   const container = await create(daemon, start)
   let attached: Attached | undefined
   try {
-    attached = attach(await connectTo(daemon, container, signal))
+    attached = attach(await attachTo(daemon, container, signal))
     const { channel } = attached
     if (sealKey !== undefined) attached = unseal(attached, sealKey, sealsBothWays)
     const { exitCode } = await watchRemoval(daemon, container, signal)
-    void channel.send(input).catch(() => undefined) // the end of the connection has more details
+    void channel.send(input).catch(() => undefined) // the end of the connection reports more details
     await daemon.call('start a container', container.start(), signal, timeoutMs)
     return new ManagedContainer(
       handleOf(daemon, container, exitCode, () => orphans.add(container.id)),
@@ -59,7 +59,7 @@ export async function startContainer(daemon: Daemon, start: ContainerStart): Pro
   }
 }
 
-/** Creates a container. A daemon finishes a creation whose caller gave up: that container must be removed. */
+/** Creates a container. A daemon finishes a creation even if its caller gave up: that container must be removed. */
 async function create(daemon: Daemon, start: ContainerStart): Promise<Docker.Container> {
   const { name, config, orphans, timeoutMs, signal } = start
   // The client would also write the configuration into the URL, and proxies refuse long ones.
@@ -68,7 +68,7 @@ async function create(daemon: Daemon, start: ContainerStart): Promise<Docker.Con
   try {
     return await daemon.call('create a container', creation, signal, timeoutMs)
   } catch (error) {
-    if (!(error instanceof SandglassError) || statusOf(error.cause) !== undefined) throw error // it refused
+    if (!(error instanceof SandglassError) || statusOf(error.cause) !== undefined) throw error // the daemon refused
     const late = creation.then(
       () => discard(daemon, name),
       () => false,
@@ -79,7 +79,7 @@ async function create(daemon: Daemon, start: ContainerStart): Promise<Docker.Con
   }
 }
 
-async function connectTo(daemon: Daemon, container: Docker.Container, signal?: AbortSignal): Promise<Duplex> {
+async function attachTo(daemon: Daemon, container: Docker.Container, signal?: AbortSignal): Promise<Duplex> {
   const options = { stream: true, hijack: true, stdin: true, stdout: true, stderr: true }
   const attaching = container.attach(options) as unknown as Promise<Duplex>
   try {
@@ -108,7 +108,7 @@ async function watchRemoval(
     statusCodes: { 200: true, 400: 'bad parameter', 404: 'no such container', 500: 'server error' },
   })
   try {
-    return { exitCode: exitCodeIn(await daemon.call('watch a container', asked, signal)) }
+    return { exitCode: readExitCode(await daemon.call('watch a container', asked, signal)) }
   } catch (error) {
     asked.then(
       (late) => late.on('error', () => {}).destroy(),
@@ -118,22 +118,22 @@ async function watchRemoval(
   }
 }
 
-const MAX_ANSWER = 65_536
+const MAX_RESPONSE_CHARS = 65_536
 
-function exitCodeIn(answer: IncomingMessage): Promise<number | null> {
+function readExitCode(answer: IncomingMessage): Promise<number | null> {
   return new Promise((resolve) => {
     let text = ''
     answer.setEncoding('utf8')
     answer.on('data', (piece: string) => {
-      text = (text + piece).slice(0, MAX_ANSWER)
+      text = (text + piece).slice(0, MAX_RESPONSE_CHARS)
     })
     answer.on('error', () => resolve(null))
     answer.on('close', () => resolve(null))
-    answer.on('end', () => resolve(exitCodeOf(text)))
+    answer.on('end', () => resolve(parseExitCode(text)))
   })
 }
 
-function exitCodeOf(text: string): number | null {
+function parseExitCode(text: string): number | null {
   try {
     const code = (JSON.parse(text) as { StatusCode?: unknown } | null)?.StatusCode
     return typeof code === 'number' ? code : null
@@ -168,7 +168,7 @@ function handleOf(
       await daemon.call('change a container', (abortSignal) => container.update({ NanoCpus, abortSignal }))
     },
     async diedOfMemory() {
-      return !daemon.remote && kernelKilledForMemory(container.id)
+      return !daemon.remote && hasOomKill(container.id)
     },
     abandon,
   }

@@ -1,17 +1,20 @@
 import { randomInt } from 'node:crypto'
 import type { DaemonInfo } from './environment.ts'
 
-/** The uids of one engine's containers. No two living ones share one, because the kernel counts processes and more by uid. */
+/**
+ * The uids of one engine's containers. No two living containers share one, because the kernel counts processes and other
+ * resources per uid.
+ */
 export class Uids {
   readonly #live = new Set<number>()
   readonly #random: (from: number, to: number) => number
 
-  /** @param random a whole number of a range, replaced by tests only. */
+  /** @param random a whole number of a range. Only tests replace it. */
   constructor(random: (from: number, to: number) => number = (from, to) => randomInt(from, to)) {
     this.#random = random
   }
 
-  /** Draws a uid that no living container of this engine has, until it is given back. */
+  /** Draws a uid that no living container of this engine has, until it is released. */
   draw(info: DaemonInfo): number {
     const range = uidsOf(info)
     let uid = this.#random(...range)
@@ -20,14 +23,14 @@ export class Uids {
     return uid
   }
 
-  giveBack(uid: number): void {
+  release(uid: number): void {
     this.#live.delete(uid)
   }
 }
 
 /**
- * A range so large that uids of different engines rarely collide. Where the daemon maps uids itself there are at most
- * 65,536.
+ * Returns a range so large that uids of different engines rarely collide. With userns-remap or a rootless daemon there are at
+ * most 65,536.
  */
 function uidsOf({ securityOptions }: DaemonInfo): readonly [number, number] {
   const isMapped = securityOptions.some((option) => /name=(userns|rootless)/.test(option))

@@ -112,7 +112,8 @@ export function readGroups(self: string, text?: string): Map<string, string> {
     const lines = (text ?? readFileSync(self, 'utf8')).trim().split('\n')
     return new Map(lines.map((line) => line.split(':')).map(([, names = '', ...path]) => [names, path.join(':')]))
   } catch (error) {
-    if (shortageError(error, self) !== undefined) throw error // the process has groups; only the host lacks the resources to read them now
+    // The process has groups; only the host lacks the resources to read them now.
+    if (shortageError(error, self) !== undefined) throw error
     return new Map()
   }
 }

@@ -59,7 +59,8 @@ export class UidPool {
       if (this.#slots.size >= MAX_SLOTS) {
         throw new SandglassError(
           'no_uid_left',
-          `this process already uses all ${MAX_SLOTS * UIDS_PER_SLOT} uids that it can use for sandboxes; close some sandboxes, or start another process`,
+          `this process already uses all ${MAX_SLOTS * UIDS_PER_SLOT} uids that it may take for sandboxes; ` +
+            'close some sandboxes, or start another process',
         )
       }
       const slot = await this.#allSlots.take()

@@ -92,9 +92,9 @@ describe('no daemon', () => {
     ['ftp://example:21', /docker\.host: "ftp:.* must be unix:.* or tcp:/],
     ['tcp://', /must be unix:.* or tcp:/],
     ['ssh://someone@example', /is not supported: forward the socket/],
-    ['unix://relative', /names no absolute path/],
-    ['tcp://127.0.0.1:2375/v1.41', /must be tcp:.* and no more/],
-    ['tcp://user@127.0.0.1:2375', /must be tcp:.* and no more/],
+    ['unix://relative', /has no absolute path/],
+    ['tcp://127.0.0.1:2375/v1.41', /must be tcp:.*, without a path/],
+    ['tcp://user@127.0.0.1:2375', /must be tcp:.*, without a path/],
   ])('an invalid address: %s', async (host, message) => {
     const engine = dockerEngine({ host })
     await expect(engine.create(SPEC)).rejects.toMatchObject({
@@ -177,7 +177,7 @@ describe.skipIf(skip)('a daemon that cannot make the requested container', () =>
       /cannot be started.*no such file/,
     ))
 
-  test('an image for another kind of processor', () =>
+  test('an image for another CPU architecture', () =>
     refusal(
       { image: images.of({ '/usr/bin/python3': FOREIGN }) },
       'architecture_unsupported',

@@ -43,7 +43,9 @@ describe.skipIf(noDocker || noDaemon)('without the option image', () => {
       {
         severity: 'warning',
         code: 'image_replaced',
-        message: expect.stringMatching(/sandglass-python:latest is used: .*python:3\.12-slim is not there/) as string,
+        message: expect.stringMatching(
+          /sandglass-python:latest is used: the daemon does not have the default image python:3\.12-slim/,
+        ) as string,
         remedy: expect.stringContaining('docker pull') as string,
       },
     ])

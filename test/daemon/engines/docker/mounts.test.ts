@@ -4,7 +4,12 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { dockerEngine, type DockerEngineOptions } from '../../../../src/engines/docker/index.ts'
-import { allowedMounts, asDaemonSees, type MountRules, specDirectories } from '../../../../src/engines/docker/mounts.ts'
+import {
+  checkMounts,
+  translatePath,
+  type MountRules,
+  checkSpecDirectories,
+} from '../../../../src/engines/docker/mounts.ts'
 import { resolveLimits, sandboxLimits } from '../../../../src/sandbox/index.ts'
 import { createSandglass } from '../../../../src/sandglass.ts'
 import { requireDockerEngine } from '../../../support/docker-engine.ts'
@@ -31,7 +36,7 @@ const LOCAL: MountRules = { remote: false, address: 'unix:///var/run/docker.sock
 const REMOTE: MountRules = { remote: true, address: 'tcp://far.example:2376' }
 
 async function mount(rules: Partial<MountRules>, source: string, target = '/data'): Promise<unknown> {
-  return allowedMounts({ ...LOCAL, allowHostPaths: [place.path], ...rules, resources: [{ source, target }] })
+  return checkMounts({ ...LOCAL, allowHostPaths: [place.path], ...rules, resources: [{ source, target }] })
 }
 
 describe('a path as the daemon names it', () => {
@@ -48,7 +53,7 @@ describe('a path as the daemon names it', () => {
     ['/data', '/app/data', { '/app': '/' }],
     ['/', '/app', { '/app': '/' }],
   ])('is %s for %s with the map %#', (expected, path, map) => {
-    expect(asDaemonSees(path, map)).toBe(expected)
+    expect(translatePath(path, map)).toBe(expected)
   })
 })
 
@@ -91,10 +96,10 @@ describe('a resource is refused', () => {
       { allowHostPaths: [at('data')] },
       at('data-of-others'),
       '/data',
-      /does not lie below one of allowHostPaths/,
+      /is not below any path of allowHostPaths/,
     )
-    await refusal({ allowHostPaths: [] }, at('data'), '/data', /does not lie below one of allowHostPaths/)
-    await refusal({ allowHostPaths: [at('data')] }, at('data/../data-of-others'), '/data', /does not lie below/)
+    await refusal({ allowHostPaths: [] }, at('data'), '/data', /is not below any path of allowHostPaths/)
+    await refusal({ allowHostPaths: [at('data')] }, at('data/../data-of-others'), '/data', /is not below any path/)
   })
 
   test('when a link leads out of the allowed path', () =>
@@ -102,12 +107,12 @@ describe('a resource is refused', () => {
       { allowHostPaths: [at('data')] },
       at('data/outward'),
       '/data',
-      /outward \(.*data-of-others\) does not lie below/,
+      /outward \(.*data-of-others\) is not below any path/,
     ))
 
   test('at the target of another resource', () =>
     expect(
-      allowedMounts({
+      checkMounts({
         ...LOCAL,
         allowHostPaths: [place.path],
         resources: [
@@ -117,23 +122,34 @@ describe('a resource is refused', () => {
       }),
     ).rejects.toMatchObject({
       code: 'mount_refused',
-      message: 'docker.resources: /data is the target of more than one',
+      message: 'docker.resources: /data is the target of more than one resource; give each a target of its own',
     }))
 
   test('when a link leads to the socket of the daemon', () =>
-    refusal({ allowHostPaths: ['/'] }, at('data/harmless.txt'), '/data', /gives a script the host|cannot be read/))
+    refusal(
+      { allowHostPaths: ['/'] },
+      at('data/harmless.txt'),
+      '/data',
+      /would give scripts access to the host|cannot be read/,
+    ))
 
   test.each(['/', '/proc', '/proc/self', '/sys/fs', '/dev', '/dev/null', '/run', '/var', '/var/lib', '/etc/../proc'])(
     'when it is %s, even if it is allowed',
-    (source) => refusal({ allowHostPaths: ['/'] }, source, '/data', /gives a script the host; it is never mounted/),
+    (source) =>
+      refusal({ allowHostPaths: ['/'] }, source, '/data', /would give scripts access to the host; it is never mounted/),
   )
 
   test('when it is a socket, or contains the socket of the daemon in use', async () => {
     const server = createServer().listen(at('data/below/own.sock'))
     await once(server, 'listening')
     try {
-      await refusal({}, at('data/below/own.sock'), '/data', /gives a script the host/)
-      await refusal({ address: `unix://${at('data/below/own.sock')}` }, at('data'), '/data', /gives a script the host/)
+      await refusal({}, at('data/below/own.sock'), '/data', /would give scripts access to the host/)
+      await refusal(
+        { address: `unix://${at('data/below/own.sock')}` },
+        at('data'),
+        '/data',
+        /would give scripts access to the host/,
+      )
     } finally {
       server.close()
     }
@@ -183,18 +199,20 @@ describe('the directories of a spec', () => {
 
   test('are found through links, as the daemon sees them', async () => {
     const rules = { ...LOCAL, hostPathMap: { [place.path]: '/srv' } }
-    expect(await specDirectories({ ...SPEC, packages: at('link/below'), toolsDir: at('packages') }, rules)).toEqual({
+    expect(
+      await checkSpecDirectories({ ...SPEC, packages: at('link/below'), toolsDir: at('packages') }, rules),
+    ).toEqual({
       packages: '/srv/data/below',
       toolsDir: '/srv/packages',
     })
-    expect(await specDirectories(SPEC, rules)).toEqual({ packages: undefined, toolsDir: undefined })
+    expect(await checkSpecDirectories(SPEC, rules)).toEqual({ packages: undefined, toolsDir: undefined })
   })
 
   test('are refused with the name of the option when they cannot be used', async () => {
     using shut = scopedDirectory()
     chmodSync(shut.path, 0o700)
     const unreadable = (given: object, message: RegExp): Promise<void> =>
-      expect(specDirectories({ ...SPEC, ...given }, LOCAL)).rejects.toMatchObject({
+      expect(checkSpecDirectories({ ...SPEC, ...given }, LOCAL)).rejects.toMatchObject({
         code: 'packages_unreadable',
         message: expect.stringMatching(message) as string,
       })
@@ -205,7 +223,7 @@ describe('the directories of a spec', () => {
 
   test('of this machine are refused for a daemon that may be on another one', async () => {
     const expectRefusal = (given: object, name: RegExp): Promise<void> =>
-      expect(specDirectories({ ...SPEC, ...given }, REMOTE)).rejects.toMatchObject({
+      expect(checkSpecDirectories({ ...SPEC, ...given }, REMOTE)).rejects.toMatchObject({
         code: 'mount_refused',
         message: expect.stringMatching(name) as string,
       })

@@ -147,5 +147,5 @@ test('a claimed length of 4 GiB without data allocates nothing, and ends with th
   expect(Buffer.from((await attached.channel.receive()) ?? []).toString()).toBe('A')
   daemon.end()
   expect(await attached.channel.receive()).toBeNull()
-  expect(attached.lastOutput()).toBe('the connection ended in the middle of a piece')
+  expect(attached.lastOutput()).toBe('the connection to the container ended in the middle of a frame')
 })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { enforcedLimits, levelOf, missingLimits, openDescriptors } from '../../../../src/engines/docker/findings.ts'
+import { enforcedLimits, levelOf, missingLimits, findOpenDescriptors } from '../../../../src/engines/docker/findings.ts'
 import { kernelOf } from '../../../../src/engines/docker/daemon-info.ts'
-import { expectedNeeds, kindOf, overheadOf } from '../../../../src/engines/docker/runtime-needs.ts'
+import { guessNeeds, kindOf, overheadOf } from '../../../../src/engines/docker/runtime-needs.ts'
 
 const MiB = 1024 * 1024
 const KERNEL = '6.18.44'
@@ -43,7 +43,7 @@ describe('the broker’s descriptors', () => {
     ],
     ['not reported, with sealed output', true, {}, input],
   ])('%s', (_, sealed, checks, found) => {
-    expect(openDescriptors(checks, sealed)).toEqual(found)
+    expect(findOpenDescriptors(checks, sealed)).toEqual(found)
   })
 })
 
@@ -71,8 +71,8 @@ describe('the limits in force', () => {
 
   test('report each missing limit with a remedy', () => {
     expect(missingLimits(['disk', 'output', 'wall', 'memory'])).toEqual({
-      pids: expect.stringMatching(/holds it to pids; enable the controller.*docs\/docker\.md/) as string,
-      cpu: expect.stringMatching(/holds it to cpu; enable the controller.*docs\/docker\.md/) as string,
+      pids: expect.stringMatching(/limits pids; enable the controller.*docs\/docker\.md/) as string,
+      cpu: expect.stringMatching(/limits cpu; enable the controller.*docs\/docker\.md/) as string,
     })
     expect(missingLimits(['memory', 'pids', 'cpu', 'disk', 'output', 'wall'])).toEqual({})
   })
@@ -104,7 +104,7 @@ describe('the resources that a runtime itself needs', () => {
 
   test('are estimated by name only until a container was probed', () => {
     const guesses = ['runc', 'crun', 'io.containerd.runc.v2', 'runsc', 'kata', 'anything'].map(
-      (name) => expectedNeeds(name).kind,
+      (name) => guessNeeds(name).kind,
     )
     expect(guesses).toEqual(['plain', 'plain', 'plain', 'gvisor', 'gvisor', 'gvisor'])
     expect([kindOf({ gvisor: true }), kindOf({ gvisor: false }), kindOf({})]).toEqual(['gvisor', 'plain', 'plain'])

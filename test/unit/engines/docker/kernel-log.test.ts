@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { kernelKilledForMemory } from '../../../../src/engines/docker/kernel-log.ts'
+import { hasOomKill } from '../../../../src/engines/docker/kernel-log.ts'
 
 const ID = '25501e5f3e37cf2a11650e775026626819e28a15dae970e4e8d38ef6f1d7bc3f'
 const OTHER = ID.replace('2', '9')
@@ -22,7 +22,7 @@ describe('the kernel’s log', () => {
     ['of version 1 of control groups', `/docker/${ID}`],
     ['of version 2 below systemd', `/system.slice/docker-${ID}.scope`],
   ])('reports a kill in a container, by its group %s', async (_, group) => {
-    expect(await kernelKilledForMemory(ID, logOf(`6,1,0,-;usb 1-1\n${killIn(group)}`))).toBe(true)
+    expect(await hasOomKill(ID, logOf(`6,1,0,-;usb 1-1\n${killIn(group)}`))).toBe(true)
   })
 
   test.each([
@@ -31,14 +31,14 @@ describe('the kernel’s log', () => {
     ['another message about it', `6,1,0,-;docker0: port 1(veth) entered ${ID}\n`],
     ['nothing', ''],
   ])('does not report %s', async (_, text) => {
-    expect(await kernelKilledForMemory(ID, logOf(text))).toBe(false)
+    expect(await hasOomKill(ID, logOf(text))).toBe(false)
   })
 
   test('that cannot be read reports nothing', async () => {
-    expect(await kernelKilledForMemory(ID, join(directory, 'missing'))).toBe(false)
+    expect(await hasOomKill(ID, join(directory, 'missing'))).toBe(false)
   })
 
   test('of this machine can be read to its end', async () => {
-    expect(await kernelKilledForMemory('0'.repeat(64))).toBe(false)
+    expect(await hasOomKill('0'.repeat(64))).toBe(false)
   })
 })

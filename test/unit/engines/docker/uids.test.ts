@@ -15,7 +15,7 @@ test('a uid in use is not given to another container until it is released', () =
   const dice = [7, 7, 7, 8, 7]
   const uids = new Uids(() => dice.shift() ?? 0)
   expect([uids.draw(INFO), uids.draw(INFO)]).toEqual([7, 8])
-  uids.giveBack(7)
+  uids.release(7)
   expect(uids.draw(INFO)).toBe(7)
 })
 
