@@ -50,7 +50,7 @@ const REMEDIES: readonly [string, string][] = [
   ],
   // Only --skill shows a directory of the host, and always read-only.
   ['readOnly: the engine', '--skill: the engine'],
-  ['take the engine local, or leave readOnly out', 'take --engine local'],
+  ['use the engine local, or leave readOnly out', 'take --engine local'],
   ['name its directory with environments.wheels', 'name its directory with UV_FIND_LINKS'],
   ['name another directory with environments.cacheDir', 'name another directory with SANDGLASS_CACHE_DIR'],
 ]

@@ -11,7 +11,7 @@ import {
 } from '../protocol/index.ts'
 import type { DataSource, Outbound } from './outbound.ts'
 
-/** Bytes that an activity may send before it waits for credit, unless it says otherwise. */
+/** Bytes that an activity may send before it waits for credit, by default. */
 export const OUTPUT_WINDOW_BYTES: number = 256 * 1024
 
 /** The end of an activity: its last frame, or the error of a channel that ended before it. */
@@ -28,20 +28,20 @@ export interface ActivityHandler {
   onEnd(end: ActivityEnd): void
 }
 
-/** The ids of frames are added here: a frame always names its own activity. */
+/** A frame without its id, which the activity adds. */
 type Unnamed<Frame> = Frame extends { execution_id: string } ? Omit<Frame, 'execution_id'> : never
 type OutputCredit = Extract<HostActivityFrame, { type: 'credit' }>['stream']
 
 /** The part of a link that an activity uses. */
 export interface ActivityOwner {
   readonly outbound: Outbound
-  /** Called when it is used. */
+  /** Called when the activity is used. */
   touch(): void
-  /** Asks for its end; the sandbox is lost if it does not come. */
+  /** Requests its end; the sandbox is lost if it does not confirm it. */
   cancel(activity: Activity): void
 }
 
-/** The host's side of one activity in a sandbox. It keeps the windows in both directions. */
+/** The host's side of one activity in a sandbox. It enforces the windows in both directions. */
 export class Activity implements DataSource {
   readonly id: string
   readonly handler: ActivityHandler
@@ -49,7 +49,7 @@ export class Activity implements DataSource {
   readonly #window: number
   /** Bytes that the sandbox may still send, by stream. */
   readonly #room = new Map<string, number>()
-  /** Credit that was not sent yet, by stream: each payload would cost a frame otherwise. */
+  /** Credit that was not sent yet, by stream. It is collected, so that not each payload takes a frame. */
   readonly #unsent = new Map<OutputCredit, number>()
   #input: { readonly bytes: Uint8Array; readonly sent: (isSent: boolean) => void }[] = []
   #inputRoom = INPUT_WINDOW_BYTES
@@ -67,17 +67,17 @@ export class Activity implements DataSource {
     return this.#isOver
   }
 
-  /** Sends a control frame. The reading side notices a peer that is gone. */
+  /** Sends a control frame. A failure is ignored: the reader notices a peer that is gone. */
   send(frame: Unnamed<HostActivityFrame>): void {
     if (this.#isOver) return
     this.#owner.touch()
     const { type, ...fields } = frame
-    const whole = { type, execution_id: this.id, ...fields } as HostActivityFrame
-    this.#owner.outbound.send(encodeActivityFrame(whole)).catch(() => undefined)
+    const named = { type, execution_id: this.id, ...fields } as HostActivityFrame
+    this.#owner.outbound.send(encodeActivityFrame(named)).catch(() => undefined)
   }
 
   /**
-   * Sends input, as the sandbox takes it. Resolves when the bytes are not needed any more: to false if the activity ended before
+   * Sends input as fast as the sandbox reads it. Resolves when the bytes may be reused: to false if the activity ended before
    * they were sent.
    */
   write(bytes: Uint8Array): Promise<boolean> {
@@ -90,7 +90,7 @@ export class Activity implements DataSource {
     return promise
   }
 
-  /** Ends the input behind everything that was written. */
+  /** Ends the input after everything that was written. */
   endInput(): void {
     if (this.#isOver || this.#endsInput) return
     this.#endsInput = true
@@ -117,7 +117,7 @@ export class Activity implements DataSource {
     return encodePayload({ type: 'input', execution_id: this.id }, first.bytes.subarray(0, size), into)
   }
 
-  /** The sandbox takes more input. */
+  /** Adds credit from the sandbox for more input. */
   grantInput(bytes: number): void {
     // A peer that grants more than its window receives more, but never more than was written.
     this.#inputRoom = Math.min(this.#inputRoom + bytes, INPUT_WINDOW_BYTES)
@@ -134,11 +134,11 @@ export class Activity implements DataSource {
     return room >= -slack
   }
 
-  /** The host has taken bytes of a stream. */
+  /** Credits bytes of a stream that the host has read. */
   credit(stream: OutputCredit, bytes: number): void {
     if (this.#isOver || bytes === 0) return
     const unsent = (this.#unsent.get(stream) ?? 0) + bytes
-    // Less than the window is held back, so that the sandbox never waits for it.
+    // A quarter of the window at most is held back, so that the sandbox never waits for it.
     const isDue = unsent >= this.#window / 4
     this.#unsent.set(stream, isDue ? 0 : unsent)
     if (!isDue) return
@@ -146,7 +146,7 @@ export class Activity implements DataSource {
     this.send({ type: 'credit', stream, bytes: unsent })
   }
 
-  /** Asks the sandbox to end it at once; its last frame follows. */
+  /** Asks the sandbox to end it at once. Its last frame follows. */
   cancel(): void {
     if (this.#isOver) return
     this.dropInput()
@@ -161,7 +161,7 @@ export class Activity implements DataSource {
     this.handler.onEnd(end)
   }
 
-  /** Gives up input that was not sent: the sandbox takes no more. */
+  /** Drops input that was not sent: the sandbox reads no more. */
   dropInput(): void {
     this.#endsInput = true
     this.#inputRoom = Number.NEGATIVE_INFINITY

@@ -25,13 +25,13 @@ import type { Link } from './link.ts'
 import { Operation } from './operation.ts'
 import { checkFilesInput, putFiles } from './put-files.ts'
 
-/** A file of the host in a workspace. */
+/** A file or a directory of the host in a workspace. */
 export interface WorkspaceInput {
-  /** Its absolute path inside. */
+  /** Its absolute path inside the sandbox. */
   readonly path: string
   /**
-   * `linked`: it is the file itself, at once and of any size; later changes by the host are visible. `copied`: a copy on the disk
-   * of the host, which takes no memory of the sandbox. `sent`: a file of the workspace, because its engine cannot show files of
+   * `linked`: the file itself, of any size; later changes by the host are visible. `copied`: a copy on the disk
+   * of the host, which takes no memory of the sandbox. `sent`: a copy in the workspace, because its engine cannot mount files of
    * the host.
    */
   readonly how: 'linked' | 'copied' | 'sent'
@@ -41,11 +41,11 @@ export interface WorkspaceInput {
 
 /** Options of {@link WorkspaceActivities.addInput}. */
 export interface InputOptions {
-  /** True to refuse an engine whose scripts could change it (Docker). Default false. */
+  /** True to throw if scripts could change it, because of the engine (Docker). Default false. */
   readonly readOnly?: boolean
-  /** Puts it in the place of an input of that name. Default false. */
+  /** Replaces an input of that name. Default false. */
   readonly replace?: boolean
-  /** True to refuse a path that leads through a link, also if the link appears while the input is made. Default false. */
+  /** True to reject a path that leads through a link, also if the link appears while the input is added. Default false. */
   readonly noLinks?: boolean
   readonly signal?: AbortSignal
 }
@@ -54,10 +54,10 @@ const MAX_NAME = 200
 const MAX_NAME_PARTS = 10
 const READABLE_BY_ALL = 0o004
 const [READ_ONLY, READ_ONLY_EXECUTABLE] = [0o444, 0o555]
-const SHOWN_DIRECTORY = 0o755
-const OWN = 0o600
+const DIRECTORY_MODE = 0o755
+const PRIVATE_MODE = 0o600
 
-/** A file or a directory of the host to be shown. */
+/** A file or a directory of the host, checked. */
 export interface CheckedInput {
   readonly name: string
   readonly source: string
@@ -66,7 +66,8 @@ export interface CheckedInput {
 }
 
 /**
- * @throws SandglassError `invalid_request` for a name that no file can have, for a path that is neither a file nor a directory, and for
+ * @throws SandglassError `invalid_request` for a name that no file can have, for a path that is neither a file nor a directory,
+ * and for
  * a directory with links that lead out, with devices or with sockets.
  */
 export async function checkInput(
@@ -76,7 +77,12 @@ export async function checkInput(
   noLinks: boolean = false,
 ): Promise<CheckedInput> {
   if (typeof name !== 'string' || !isName(name))
-    throw invalid('name', `${formatValue(name)} is not the name of an input: parts without "." at their beginning`)
+    throw invalid(
+      'name',
+
+      `${formatValue(name)} is not a valid name of an input: use a relative path of at most ${MAX_NAME_PARTS} parts, ` +
+        'none of which begins with "."',
+    )
   if (typeof path !== 'string') throw invalid('path', `${formatValue(path)} is not a string`)
   try {
     const source = await realpath(path)
@@ -97,11 +103,11 @@ function isName(name: string): boolean {
 }
 
 /**
- * Shows a file or a directory of the host in the directory that a sandbox cannot write to.
+ * Adds a file or a directory of the host to the directory that is mounted read-only in the sandbox.
  * @param signal its reason is the error, if that is a SandglassError.
- * @throws SandglassError `invalid_request` for a name that is taken, `no_space`, `workspace_io`, `aborted`
+ * @throws SandglassError `invalid_request` for a name that is in use, `no_space`, `workspace_io`, `aborted`
  */
-export async function showInput(
+export async function mountInput(
   directory: string,
   { name, source, tree }: CheckedInput,
   signal: AbortSignal,
@@ -109,16 +115,16 @@ export async function showInput(
 ): Promise<WorkspaceInput> {
   if (signal.aborted) throw reasonOf(signal)
   const target = join(directory, name)
-  // No input has such a name, and no sandbox may read it yet.
-  const holder = join(directory, `.${randomUUID()}`)
-  const draft = join(holder, 'input')
+  // No input can have this name, and no sandbox may read the directory yet.
+  const privateDirectory = join(directory, `.${randomUUID()}`)
+  const draft = join(privateDirectory, 'input')
   const replaced = join(directory, `.${randomUUID()}`)
   try {
     makeParents(directory, name)
-    await mkdir(holder, { mode: 0o700 })
-    const made = tree === undefined ? await draftOf(source, draft, signal) : await treeDraftOf(tree, draft, signal)
-    if (replace) await rename(target, replaced).catch(refuseUnlessMissing)
-    await (tree === undefined ? moveTo : moveDirectoryTo)(draft, target)
+    await mkdir(privateDirectory, { mode: 0o700 })
+    const made = tree === undefined ? await makeDraft(source, draft, signal) : await makeTreeDraft(tree, draft, signal)
+    if (replace) await rename(target, replaced).catch(ignoreMissing)
+    await (tree === undefined ? moveFile : moveDirectory)(draft, target)
     return { path: `${INSIDE.inputs}/${name}`, ...made }
   } catch (error) {
     const code = errnoOf(error)
@@ -128,15 +134,16 @@ export async function showInput(
     if (error instanceof SandglassError) throw error
     throw new SandglassError(
       code === 'ENOSPC' || code === 'EDQUOT' ? 'no_space' : 'workspace_io',
-      `${formatValue(source)} could not be shown to the workspace: ${messageOf(error)}`,
+      `${formatValue(source)} could not be added to the workspace: ${messageOf(error)}`,
       { cause: error },
     )
   } finally {
-    for (const left of [holder, replaced]) await rm(left, { force: true, recursive: true }).catch(() => undefined)
+    for (const left of [privateDirectory, replaced])
+      await rm(left, { force: true, recursive: true }).catch(() => undefined)
   }
 }
 
-/** Writes an input into the workspace itself, for an engine that cannot show it. */
+/** Copies an input into the workspace itself, for an engine that cannot mount it. */
 export async function sendInput(
   link: Link,
   inside: string,
@@ -149,7 +156,7 @@ export async function sendInput(
     return { how: 'sent' }
   }
   for (const path of ['', ...tree.directories].map((below) => (below === '' ? inside : `${inside}/${below}`))) {
-    const question = { type: 'file_make', path, mode: SHOWN_DIRECTORY } as const
+    const question = { type: 'file_make', path, mode: DIRECTORY_MODE } as const
     await new Operation(link, 'a directory could not be made', question, { signal }).awaitDone()
   }
   const hash = createHash('sha256')
@@ -161,12 +168,12 @@ export async function sendInput(
   return { how: 'sent', sha256: hash.digest('hex') }
 }
 
-async function draftOf(source: string, draft: string, signal: AbortSignal): Promise<{ how: 'linked' | 'copied' }> {
+async function makeDraft(source: string, draft: string, signal: AbortSignal): Promise<{ how: 'linked' | 'copied' }> {
   // The sandbox has another uid, and the mode of a link is that of the file itself.
   await using file = await open(source, constants.O_RDONLY | constants.O_NONBLOCK)
   const found = await file.stat()
   if (!(await isAt(file, source)) || !found.isFile()) throw linkError(source)
-  if ((found.mode & READABLE_BY_ALL) !== 0 && (await isLinked(source, draft))) {
+  if ((found.mode & READABLE_BY_ALL) !== 0 && (await tryLink(source, draft))) {
     const { ino, dev } = await stat(draft)
     if (ino !== found.ino || dev !== found.dev) throw linkError(source)
     return { how: 'linked' }
@@ -176,7 +183,7 @@ async function draftOf(source: string, draft: string, signal: AbortSignal): Prom
   return { how: 'copied' }
 }
 
-async function treeDraftOf(
+async function makeTreeDraft(
   tree: HostTree,
   draft: string,
   signal: AbortSignal,
@@ -184,45 +191,45 @@ async function treeDraftOf(
   return { how: 'copied', sha256: await copyTree(tree, draft, signal) }
 }
 
-/** Directories above an input. Their modes let the sandbox read them, whatever the umask. */
+/** Makes the directories above an input. The sandbox can read them, whatever the umask. */
 function makeParents(directory: string, name: string): void {
   for (let end = name.indexOf('/'); end !== -1; end = name.indexOf('/', end + 1)) {
     const made = join(directory, name.slice(0, end))
-    if (makeDirectory(made).length > 0) chmodSync(made, SHOWN_DIRECTORY)
+    if (makeDirectory(made).length > 0) chmodSync(made, DIRECTORY_MODE)
   }
 }
 
-function refuseUnlessMissing(error: unknown): void {
+function ignoreMissing(error: unknown): void {
   if (errnoOf(error) !== 'ENOENT') throw error
 }
 
-/** Fails with EEXIST or ENOTEMPTY instead of replacing anything but an empty directory, which `rename` would. */
-async function moveDirectoryTo(draft: string, target: string): Promise<void> {
+/** Moves a directory. Fails with EEXIST where `rename` would replace an empty directory. */
+async function moveDirectory(draft: string, target: string): Promise<void> {
   await mkdir(target)
   await rename(draft, target)
 }
 
-/** The error for an input that must be read-only and would not be. */
+/** The error for an input that must be read-only where it cannot be. */
 export function changeableError(engine: string): SandglassError {
   return new SandglassError(
     'limit_not_enforceable',
-    `readOnly: the engine ${engine} shows no files of the host, and what is sent into a workspace can be changed there, whatever its ` +
-      'mode; take the engine local, or leave readOnly out',
+    `readOnly: the engine ${engine} cannot mount files of the host, and scripts can change a copy in the workspace, whatever its ` +
+      'mode; use the engine local, or leave readOnly out',
   )
 }
 
 /** The error for a name that another input has. */
 export function takenError(name: string): SandglassError {
-  return invalid('name', `${formatValue(name)} is taken by another input`)
+  return invalid('name', `${formatValue(name)} is the name of another input; choose another name, or set replace: true`)
 }
 
 function reasonOf({ reason }: AbortSignal): SandglassError {
   return reason instanceof SandglassError ? reason : abortedError('the input')
 }
 
-/** Gives a draft its name. Never replaces a file, and leaves none if it fails. */
-export async function moveTo(draft: string, target: string): Promise<void> {
-  if (await isLinked(draft, target)) return
+/** Moves a file to its final name. Never replaces another file, and leaves none if it fails. */
+export async function moveFile(draft: string, target: string): Promise<void> {
+  if (await tryLink(draft, target)) return
   await (await open(target, 'wx')).close()
   try {
     await rename(draft, target)
@@ -232,7 +239,7 @@ export async function moveTo(draft: string, target: string): Promise<void> {
   }
 }
 
-/** Shares the blocks of the file where the file system can do that. */
+/** Copies a file. Shares its blocks if the file system supports that. */
 async function copy(source: FileHandle, target: string, signal: AbortSignal): Promise<void> {
   try {
     await copyFile(`/proc/self/fd/${source.fd}`, target, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE_FORCE)
@@ -240,14 +247,14 @@ async function copy(source: FileHandle, target: string, signal: AbortSignal): Pr
     if (errnoOf(error) === 'EEXIST') throw error
     await pipeline(
       source.createReadStream({ autoClose: false, start: 0 }),
-      createWriteStream(target, { flags: 'wx', mode: OWN }),
+      createWriteStream(target, { flags: 'wx', mode: PRIVATE_MODE }),
       { signal },
     )
   }
 }
 
-/** False if they are on two file systems, or this one has no links. */
-async function isLinked(source: string, target: string): Promise<boolean> {
+/** Makes a hard link. Resolves to false if the paths are on two file systems, or this one has no hard links. */
+async function tryLink(source: string, target: string): Promise<boolean> {
   try {
     await link(source, target)
     return true

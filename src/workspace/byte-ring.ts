@@ -3,7 +3,7 @@ const FIRST_CAPACITY = 4096
 /** The last bytes of a stream, up to a capacity. Positions count from the start of the stream. */
 export class ByteRing {
   readonly #capacity: number
-  // Doubles up to the capacity: most streams are short.
+  // Doubles up to the capacity, because most streams are short.
   #buffer: Buffer
   #end = 0
   #held = 0
@@ -37,7 +37,7 @@ export class ByteRing {
     this.#held = Math.min(size, this.#held + bytes.length)
   }
 
-  /** A copy of the bytes between two positions, without those that are not held any more. */
+  /** Copies the bytes between two positions, without those that are no longer held. */
   slice(from: number, to: number): Buffer {
     const [first, last] = [Math.max(from, this.start), Math.min(to, this.#end)]
     if (first >= last) return Buffer.alloc(0)
@@ -48,7 +48,7 @@ export class ByteRing {
     return Buffer.concat([this.#buffer.subarray(at), this.#buffer.subarray(0, at + length - size)])
   }
 
-  /** The byte at a position that is held. */
+  /** Returns the byte at a position that is held. */
   at(position: number): number {
     return this.#buffer[position % this.#buffer.length] ?? 0
   }

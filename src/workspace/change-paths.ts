@@ -1,4 +1,5 @@
 import { SandglassError } from '../errors/index.ts'
+import { formatPath } from '../support/index.ts'
 import type { Link } from './link.ts'
 import { Operation } from './operation.ts'
 
@@ -36,6 +37,6 @@ export async function digestPath(link: Link, path: string, signal: AbortSignal |
   const { result } = await new Operation(link, 'a path could not be read', question, { signal }).awaitDone()
   const { sha256, files, bytes } = (result ?? {}) as Record<string, unknown>
   if (typeof sha256 !== 'string' || !/^[0-9a-f]{64}$/.test(sha256))
-    throw new SandglassError('workspace_io', 'the sandbox gave no SHA-256')
+    throw new SandglassError('workspace_io', `the sandbox sent no SHA-256 of ${formatPath(path)}`)
   return { sha256, files: Number(files) || 0, bytes: Number(bytes) || 0 }
 }

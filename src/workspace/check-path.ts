@@ -15,7 +15,10 @@ export function checkDirectory(field: string, path: unknown): string {
   return path === '' || path === '.' ? '' : checkPath(field, path)
 }
 
-/** Checks where a program starts: a directory of the workspace, or below `/inputs`. @throws SandglassError `invalid_request` */
+/**
+ * Checks the working directory of a program: a directory of the workspace, or one below `/inputs`. @throws SandglassError
+ * `invalid_request`
+ */
 export function checkCwd(path: unknown): string {
   const root = `${INSIDE.inputs}/`
   if (typeof path !== 'string' || !path.startsWith(root)) return checkDirectory('cwd', path)

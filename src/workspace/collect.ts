@@ -2,23 +2,23 @@ import { SandglassError } from '../errors/index.ts'
 import { formatPath, formatValue } from '../support/index.ts'
 import { checkWhole, invalid } from './failures.ts'
 import type { Link } from './link.ts'
-import { checkPatterns, type FileEntry, listFiles, MOST_ENTRIES } from './list-files.ts'
+import { checkPatterns, type FileEntry, listFiles, ENTRIES_UPPER_BOUND } from './list-files.ts'
 import { getFile, readFile } from './read-files.ts'
 
 /** Options of {@link WorkspaceActivities.collect} and {@link WorkspaceActivities.save}. */
 export interface CollectOptions {
-  /** Maximum number of files; more are an error. Default 100. */
+  /** Maximum number of files; with more, the call fails. Default 100. */
   readonly maxFiles?: number
   /** Maximum bytes of a file: a larger one is listed, but its bytes cannot be read. Default 4 MiB. */
   readonly maxFileBytes?: number
   /** Maximum bytes of all files together. Default 64 MiB. */
   readonly maxTotalBytes?: number
-  /** Called for each entry that globs match and that is left out. A file that is too large is not left out. */
+  /** Called for each matching entry that is skipped. A file that is too large is not skipped. */
   readonly onSkipped?: (skipped: SkippedFile) => void
   readonly signal?: AbortSignal
 }
 
-/** A file of a workspace. Its bytes are fetched when they are asked for. */
+/** A file of a workspace. Its bytes are fetched on request. */
 export interface CollectedEntry {
   readonly path: string
   readonly size: number
@@ -27,17 +27,18 @@ export interface CollectedEntry {
   readonly modifiedAt: Date
   /** @throws SandglassError `too_large`, `path_not_found`, `path_refused`, `workspace_io` */
   bytes(): Promise<Uint8Array>
-  /** The content, piece by piece. @throws SandglassError as `bytes` does. */
+  /** Streams the content. @throws SandglassError as `bytes` does. */
   stream(): AsyncIterable<Uint8Array>
 }
 
-/** An entry that globs match and that is not collected. */
+/** A matching entry that is not collected. */
 export interface SkippedFile {
   readonly path: string
   /**
    * `link`: it leads out of the workspace, to a directory or nowhere. `special`: a FIFO, a socket or a device. `unlisted`: names
-   * that are not UTF-8, and directories that cannot be read, by their number; the path is empty. `unread`, of a synchronisation: a file
-   * that could not be read, or that became shorter meanwhile; the store keeps the one from before.
+   * that are not UTF-8 and directories that cannot be read; the message has their number, and the path is empty. `unread`, of a
+   * synchronisation: a file
+   * that could not be read, or became shorter while it was read; the store keeps its previous version.
    */
   readonly reason: 'link' | 'special' | 'unlisted' | 'unread'
   readonly message: string
@@ -62,7 +63,7 @@ export const COLLECT_OPTIONS: readonly (keyof CollectOptions)[] = [
 ]
 const MiB = 1024 * 1024
 const DEFAULTS = { maxFiles: 100, maxFileBytes: 4 * MiB, maxTotalBytes: 64 * MiB }
-/** Directories match globs as well, and are left out. */
+/** Directories match globs as well, and are skipped. */
 const ENTRIES_PER_FILE = 100
 
 /** @throws SandglassError `invalid_request` */
@@ -82,7 +83,7 @@ function checkSkipped(given: unknown): CollectOptions['onSkipped'] {
   throw invalid('onSkipped', `${formatValue(given)} is not a function`)
 }
 
-/** The report of an entry that is left out. Directories are not reported: their files are collected. */
+/** Describes an entry that is skipped. Directories are not reported: their files are collected. */
 function skippedOf({ kind, path, target = '' }: FileEntry): SkippedFile | undefined {
   if (kind === 'link')
     return { path, reason: 'link', message: `it leads to ${formatPath(target)}, which is not a file in the workspace` }
@@ -91,7 +92,7 @@ function skippedOf({ kind, path, target = '' }: FileEntry): SkippedFile | undefi
 }
 
 /**
- * The regular files that globs match, each once; also through links that stay in the workspace.
+ * Lists the regular files that globs match, each once; also through links that stay in the workspace.
  * @throws SandglassError `too_large` for more than `maxFiles`.
  */
 export async function* matchingFiles(
@@ -104,7 +105,7 @@ export async function* matchingFiles(
   const seen = new Set<string>()
   const options = {
     patterns,
-    maxEntries: Math.min(maxFiles * ENTRIES_PER_FILE, MOST_ENTRIES),
+    maxEntries: Math.min(maxFiles * ENTRIES_PER_FILE, ENTRIES_UPPER_BOUND),
     follow: true,
     onUnlisted: (count: number) => {
       const message = `${count} names that are not UTF-8, or directories that cannot be read`
@@ -122,7 +123,7 @@ export async function* matchingFiles(
   }
 }
 
-/** The files that globs match, each with functions that read its bytes. */
+/** Lists the files that globs match, each with functions that read its bytes. */
 export async function* collectFiles(
   link: Link,
   globs: string | readonly string[],
@@ -136,7 +137,7 @@ export async function* collectFiles(
       if (size > budget.left)
         throw tooLarge(`${formatPath(path)}: more than ${bounds.maxTotalBytes} bytes in total; raise maxTotalBytes`)
       budget.left -= size
-      // It may have grown since it was listed, and must not take more than was counted.
+      // A file that has grown since it was listed must not exceed the counted size.
       return { maxFileBytes: size, maxTotalBytes: null, signal: bounds.signal }
     }
     yield {

@@ -7,9 +7,9 @@ import type { Link } from './link.ts'
  * @throws SandglassError `limit_not_enforceable`
  */
 export async function lowerCpuLimit(sandbox: Sandbox, link: Link, cpus: number): Promise<AsyncDisposable> {
-  if (sandbox.lowerCpuLimit === undefined) throw notEnforceable(cpus, whyFixed(sandbox))
+  if (sandbox.lowerCpuLimit === undefined) throw notEnforceable(cpus, explainFixed(sandbox))
   try {
-    return restoredOrLost(link, await sandbox.lowerCpuLimit(cpus))
+    return loseUnlessRestored(link, await sandbox.lowerCpuLimit(cpus))
   } catch (error) {
     throw notEnforceable(cpus, `it could not be set: ${messageOf(error)}`)
   }
@@ -19,15 +19,15 @@ export async function lowerCpuLimit(sandbox: Sandbox, link: Link, cpus: number):
 export function liftCpuLimit(sandbox: Sandbox, link: Link): AsyncDisposable {
   try {
     const lifted = sandbox.liftCpuLimit?.()
-    if (lifted !== undefined) return restoredOrLost(link, lifted)
+    if (lifted !== undefined) return loseUnlessRestored(link, lifted)
   } catch {
-    // the limit stays in force: what has to end only takes longer
+    // the limit stays in force: the end only takes longer
   }
   return { [Symbol.asyncDispose]: () => Promise.resolve() }
 }
 
-/** A sandbox whose limit cannot be restored is lost. */
-function restoredOrLost(link: Link, changed: AsyncDisposable): AsyncDisposable {
+/** Declares the sandbox lost if its limit cannot be restored. */
+function loseUnlessRestored(link: Link, changed: AsyncDisposable): AsyncDisposable {
   return {
     async [Symbol.asyncDispose]() {
       try {
@@ -40,13 +40,13 @@ function restoredOrLost(link: Link, changed: AsyncDisposable): AsyncDisposable {
   }
 }
 
-function whyFixed({ info }: Sandbox): string {
+function explainFixed({ info }: Sandbox): string {
   const { engine, limitsEnforced, limitsMissing } = info
   if (limitsEnforced.includes('cpu'))
-    return `the engine ${engine} cannot change the CPU limit of a sandbox that runs; limit the whole workspace by limits.cpus of sg.workspace`
+    return `the engine ${engine} cannot change the CPU limit of a running sandbox; limit the whole workspace with limits.cpus of sg.workspace()`
   return limitsMissing?.cpu ?? `the engine ${engine} does not limit CPU time`
 }
 
 function notEnforceable(cpus: number, why: string): SandglassError {
-  return new SandglassError('limit_not_enforceable', `limits.cpus: a program cannot be held to ${cpus} CPUs: ${why}`)
+  return new SandglassError('limit_not_enforceable', `limits.cpus: a program cannot be limited to ${cpus} CPUs: ${why}`)
 }

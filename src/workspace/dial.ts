@@ -5,7 +5,7 @@ import { abortedError, checkWhole, failureOf } from './failures.ts'
 import type { Link } from './link.ts'
 
 /**
- * A connection to a port of the sandbox's own loopback. It emits `connect`, and `error` with a SandglassError
+ * Connects to a port of the sandbox's own loopback. The connection emits `connect`, and `error` with a SandglassError
  * (`connection_refused`, `workspace_lost` and others).
  */
 export function dial(link: Link, port: number): Duplex {
@@ -14,7 +14,7 @@ export function dial(link: Link, port: number): Duplex {
 
 class Connection extends Duplex implements ActivityHandler {
   readonly #activity: Activity
-  /** Bytes that the reader has not taken; they are credited when it asks for more. */
+  /** Bytes that the reader has not read yet; they are credited when it requests more. */
   #unread = 0
 
   constructor(link: Link, port: number) {

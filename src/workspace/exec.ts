@@ -6,17 +6,20 @@ import { OutputWindow } from './output-window.ts'
 import { checkProgram, type CheckedProgram, type ExecOptions, type ProgramOutput } from './program-options.ts'
 import { type OutputSink, type ProgramExit, ProgramFailure, RunningProgram } from './running-program.ts'
 
-/** The outcome of a program. Whatever the program does is a value. */
+/** The outcome of a program. Whatever happens to the program is a value. */
 export interface ExecResult {
-  /** The exit code as a shell reports it: 128 plus the number of the signal if one ended the program; -1 if it could not be executed. */
+  /**
+   * The exit code as a shell reports it: 128 plus the number of the signal if one ended the program; -1 if it could not be
+   * executed.
+   */
   readonly exitCode: number
   /** The signal that ended it, like `SIGKILL`; null if it ended by itself. */
   readonly signal: string | null
-  /** True if it was killed, with everything that it had started, because `timeoutSec` was over. */
+  /** True if it was killed, with everything that it had started, because `timeoutSec` had elapsed. */
   readonly timedOut: boolean
-  /** True if SIGKILL ended it (or it exited with 137, as shells do) while the kernel killed for memory in this workspace. */
+  /** True if SIGKILL ended it (or it exited with 137, as shells do) and there was an OOM kill in this workspace meanwhile. */
   readonly outOfMemory: boolean
-  /** The output. If it was longer than `maxOutputBytes`, its beginning and its end with a mark between them. */
+  /** The output. If it was longer than `maxOutputBytes`, its beginning and its end with a marker between them. */
   readonly stdout: string
   /** Shortened in the same way. For a program that could not be executed, the reason. */
   readonly stderr: string
@@ -28,8 +31,8 @@ export interface ExecResult {
   readonly durationMs: number
 }
 
-const MAX_OUTPUT_BYTES = 1024 * 1024
-const MOST_OUTPUT_BYTES = 256 * 1024 * 1024
+const DEFAULT_OUTPUT_BYTES = 1024 * 1024
+const MAX_OUTPUT_BYTES = 256 * 1024 * 1024
 
 /** The checked arguments of {@link exec}. */
 export interface CheckedExec {
@@ -40,10 +43,10 @@ export interface CheckedExec {
 
 /** @throws SandglassError `invalid_request`; TypeError for an option that does not exist. */
 export function checkExec(command: unknown, args: unknown, options: ExecOptions, timeoutSec: number): CheckedExec {
-  const { maxOutputBytes = MAX_OUTPUT_BYTES, onOutput } = options
+  const { maxOutputBytes = DEFAULT_OUTPUT_BYTES, onOutput } = options
   return {
     program: checkProgram('exec', command, args, options, ['maxOutputBytes', 'onOutput'], timeoutSec),
-    maxOutputBytes: checkWhole('maxOutputBytes', maxOutputBytes, 1, MOST_OUTPUT_BYTES),
+    maxOutputBytes: checkWhole('maxOutputBytes', maxOutputBytes, 1, MAX_OUTPUT_BYTES),
     onOutput,
   }
 }
@@ -67,15 +70,15 @@ export async function exec(sandbox: Sandbox, link: Link, given: CheckedExec): Pr
   if (program.stdin !== undefined) void running.feed(program.stdin)
   try {
     const exit = await running.exited
-    await awaitCalls(output.idle(), link, program.signal)
+    await awaitCalls(output.drain(), link, program.signal)
     return output.resultOf(exit)
   } catch (error) {
     if (!(error instanceof ProgramFailure) || error.code !== 'program_not_found') throw error
-    return notExecuted(error.failure.message, performance.now() - started)
+    return makeNotExecutedResult(error.failure.message, performance.now() - started)
   }
 }
 
-/** Waits for the calls of `onOutput`. Rejects if the signal fires or the workspace ends before. */
+/** Waits for the calls of `onOutput`. Rejects if the signal fires or the workspace ends first. */
 async function awaitCalls(calls: Promise<void>, link: Link, signal: AbortSignal | undefined): Promise<void> {
   const { promise: left, reject } = Promise.withResolvers<never>()
   const onAbort = (): void => reject(abortedError('the program'))
@@ -90,7 +93,7 @@ async function awaitCalls(calls: Promise<void>, link: Link, signal: AbortSignal 
   }
 }
 
-function notExecuted(reason: string, durationMs: number): ExecResult {
+function makeNotExecutedResult(reason: string, durationMs: number): ExecResult {
   const none = { signal: null, timedOut: false, outOfMemory: false, stdout: '', stdoutBytes: 0, truncated: false }
   return { exitCode: -1, ...none, stderr: reason, stderrBytes: Buffer.byteLength(reason), durationMs }
 }
@@ -100,7 +103,7 @@ interface Listener {
   readonly fail: (error: unknown) => void
 }
 
-/** The heads and tails of both streams. */
+/** Keeps the head and the tail of both streams. */
 class KeptOutput {
   readonly #stdout: OutputWindow
   readonly #stderr: OutputWindow
@@ -125,7 +128,7 @@ class KeptOutput {
   }
 
   /** Resolves when every call of the listener has settled. @throws what the listener threw. */
-  idle(): Promise<void> {
+  drain(): Promise<void> {
     return this.#calls
   }
 

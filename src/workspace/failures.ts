@@ -4,7 +4,7 @@ import { formatValue, truncate } from '../support/index.ts'
 
 const MAX_MESSAGE = 500
 
-/** The codes of failures on the wire, as callers see them. */
+/** Error codes by the codes of failures on the wire. */
 const CODES: Readonly<Record<string, ErrorCode>> = {
   not_found: 'path_not_found',
   not_a_file: 'path_refused',
@@ -25,7 +25,7 @@ const CODES: Readonly<Record<string, ErrorCode>> = {
   no_checkpoint: 'checkpoint_unavailable',
 }
 
-/** The error for a failure that the sandbox reports. Its text comes from the sandbox: it is cut, and it is not trusted. */
+/** The error for a failure that the sandbox reports. Its text comes from the sandbox: it is truncated and not trusted. */
 export function failureOf(what: string, { code, message }: ActivityFailure): SandglassError {
   const known = Object.hasOwn(CODES, code) ? CODES[code] : undefined
   return new SandglassError(
@@ -34,7 +34,7 @@ export function failureOf(what: string, { code, message }: ActivityFailure): San
   )
 }
 
-/** The error for an argument that cannot be used. */
+/** The error for an invalid argument. */
 export function invalid(field: string, problem: string): SandglassError {
   return new SandglassError('invalid_request', `${field}: ${problem}`)
 }
@@ -58,7 +58,7 @@ export function idleError(idleTimeoutSec: number): SandglassError {
 
 const SEVERAL = 'The engine local, and docker without gVisor, run several activities at once'
 
-/** The error for an activity that begins while another one runs, where a script or a program must be alone. */
+/** The error for an activity that would run beside another one, where a script or a program must be alone. */
 export function notAloneError(engine: string): SandglassError {
   return new SandglassError(
     'sandbox_busy',
@@ -67,7 +67,7 @@ export function notAloneError(engine: string): SandglassError {
   )
 }
 
-/** The error for an activity that needs others at the same time, where a script or a program must be alone. */
+/** The error for an activity that needs concurrent ones, where a script or a program must be alone. */
 export function unavailableError(engine: string, what: string, instead: string): SandglassError {
   return new SandglassError(
     'activity_unavailable',

@@ -1,19 +1,19 @@
 import { ConcurrentTasks } from './concurrent-tasks.ts'
-import { MAX_SIDE_BY_SIDE, type SmallFiles } from './small-files.ts'
+import { MAX_CONCURRENT, type SmallFiles } from './small-files.ts'
 import type { TargetDirectory } from './target-directory.ts'
 import { createFile, type TargetFile, writeSmall } from './target-file.ts'
 
-/** A larger file is written while it arrives. */
+/** A larger file is written while it is received. */
 const MAX_SMALL_BYTES = 64 * 1024
 
 /**
- * Writes files that arrive one after the other. The thread, if there is one, writes the small files; otherwise several are written
+ * Writes files that are received one after the other. The thread, if given, writes the small files; otherwise several are written
  * concurrently, because each takes four asynchronous calls.
  */
 export class FileWriter implements AsyncDisposable {
   readonly #target: TargetDirectory
   readonly #thread: SmallFiles | undefined
-  readonly #writing = new ConcurrentTasks(MAX_SIDE_BY_SIDE)
+  readonly #writing = new ConcurrentTasks(MAX_CONCURRENT)
   #path = ''
   #mode = 0
   /** The bytes of the file so far, while it is small. */
@@ -44,7 +44,7 @@ export class FileWriter implements AsyncDisposable {
     for (const piece of [...this.#pieces.splice(0), bytes]) await this.#file.write(piece)
   }
 
-  /** The current file is complete. Waits until there is room for another one. */
+  /** Completes the current file. Waits until another one may begin. */
   async finish(): Promise<void> {
     if (this.#file !== undefined) {
       await this.#file.finish()
@@ -61,12 +61,12 @@ export class FileWriter implements AsyncDisposable {
   }
 
   /** Resolves when all files are written. */
-  async idle(): Promise<void> {
+  async drain(): Promise<void> {
     await this.#writing.awaitDone()
-    await this.#thread?.idle()
+    await this.#thread?.drain()
   }
 
-  /** Removes what was written of an incomplete file. */
+  /** Removes an incomplete file. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#writing.awaitSettled()
     await this.#file?.abandon()

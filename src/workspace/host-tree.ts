@@ -17,7 +17,7 @@ interface TreeFile {
   readonly isExecutable: boolean
 }
 
-/** A directory of the host, listed. Nothing of it leads out. */
+/** A directory of the host, listed. No link in it leads out. */
 export interface HostTree {
   /** Sorted by the bytes of their paths. */
   readonly files: readonly TreeFile[]
@@ -28,13 +28,14 @@ export interface HostTree {
 const MAX_ENTRIES = 100_000
 const ANY_EXECUTE = 0o111
 const [READ_ONLY, READ_ONLY_EXECUTABLE] = [0o444, 0o555]
-const DIRECTORY = 0o755
+const DIRECTORY_MODE = 0o755
 
 /**
  * Lists a directory of the host. A link to a file below it counts as that file.
  * @param noLinks true to refuse a path that leads through a link.
- * @param isLeftOut true for a path that is not looked at, nor anything below it, nor what links to it.
- * @throws SandglassError `invalid_request` for other links, for devices, sockets and FIFOs, and for more than 100,000 entries; `aborted`
+ * @param isLeftOut true for a path to skip, with everything below it and all links to it.
+ * @throws SandglassError `invalid_request` for other links, for devices, sockets and FIFOs, and for more than 100,000 entries;
+ * `aborted`
  */
 export async function listHostTree(
   directory: string,
@@ -42,15 +43,15 @@ export async function listHostTree(
   noLinks: boolean = false,
   isLeftOut: (path: string) => boolean = () => false,
 ): Promise<HostTree> {
-  const root = await realDirectory(directory)
+  const root = await resolveDirectory(directory)
   if (noLinks && root !== directory) throw linkError(directory)
   const files: TreeFile[] = []
   const directories: string[] = []
-  // The list of directories grows while it is read.
+  // The loop appends to the list that it iterates over.
   for (let index = -1; index < directories.length; index += 1) {
     if (signal?.aborted === true) throw abortedError('the directory')
     const at = directories[index] ?? ''
-    for (const entry of await entriesOf(join(root, at))) {
+    for (const entry of await readEntries(join(root, at))) {
       const path = at === '' ? entry.name : `${at}/${entry.name}`
       if (isLeftOut(path)) continue
       if (files.length + directories.length === MAX_ENTRIES)
@@ -66,9 +67,11 @@ export async function listHostTree(
 }
 
 /**
- * The SHA-256 over `PATH\0CONTENT\0` of each file below a directory of the host, in the order of the bytes of their paths. A link to a
+ * Computes the SHA-256 over `PATH\0CONTENT\0` of each file below a directory of the host, in the order of the bytes of their
+ * paths. A link to a
  * file below it counts as that file; modes, times and empty directories do not count.
- * @throws SandglassError `invalid_request` for other links, for devices, sockets and FIFOs, for more than 100,000 entries, and for a
+ * @throws SandglassError `invalid_request` for other links, for devices, sockets and FIFOs, for more than 100,000 entries, and
+ * for a
  * file that changes meanwhile; `aborted`
  */
 export async function dirDigest(root: string, { signal }: { readonly signal?: AbortSignal } = {}): Promise<string> {
@@ -84,20 +87,20 @@ export async function dirDigest(root: string, { signal }: { readonly signal?: Ab
  */
 export async function copyTree({ files, directories }: HostTree, target: string, signal: AbortSignal): Promise<string> {
   const hash = createHash('sha256')
-  // Nobody else may enter it before it is complete.
+  // Other users may not enter it before it is complete.
   await mkdir(target, { mode: 0o700 })
-  for (const path of directories) await mkdir(join(target, path), { mode: DIRECTORY })
+  for (const path of directories) await mkdir(join(target, path), { mode: DIRECTORY_MODE })
   for (const file of files) {
     await using copied = await open(join(target, file.path), 'wx', 0o600)
     for await (const piece of hashedFile(file, hash, signal)) await copied.write(piece)
     await copied.chmod(file.isExecutable ? READ_ONLY_EXECUTABLE : READ_ONLY)
   }
-  // The umask of this process may have taken bits away.
-  for (const path of [...directories, '']) await chmod(join(target, path), DIRECTORY)
+  // The umask of this process may have removed permissions.
+  for (const path of [...directories, '']) await chmod(join(target, path), DIRECTORY_MODE)
   return hash.digest('hex')
 }
 
-/** The content of a file in pieces, which go into the digest of its directory. A piece is valid until the next one is requested. */
+/** Reads a file in pieces, and adds them to the digest of its directory. A piece is valid until the next one is requested. */
 export async function* hashedFile(
   { path, source }: TreeFile,
   hash: Hash,
@@ -117,12 +120,12 @@ export async function* hashedFile(
   hash.update('\0')
 }
 
-/** The error for a path that must have no link, and has one. */
+/** The error for a path that must not lead through a link. */
 export function linkError(path: string): SandglassError {
   return invalid('path', `${formatPath(path)} leads through a link; a directory may have been replaced meanwhile`)
 }
 
-async function realDirectory(path: string): Promise<string> {
+async function resolveDirectory(path: string): Promise<string> {
   try {
     const real = await realpath(path)
     if ((await stat(real)).isDirectory()) return real
@@ -132,11 +135,11 @@ async function realDirectory(path: string): Promise<string> {
   throw invalid('path', `${formatValue(path)} is not a directory`)
 }
 
-async function entriesOf(directory: string): Promise<Dirent[]> {
+async function readEntries(directory: string): Promise<Dirent[]> {
   try {
     await using opened = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
     if (!(await isAt(opened, directory))) throw linkError(directory)
-    // The names are those of the directory that was opened, whatever has its path now.
+    // Lists the directory that was opened, whatever is at its path now.
     const path = process.platform === 'linux' ? `/proc/self/fd/${opened.fd}` : directory
     return await readdir(path, { withFileTypes: true })
   } catch (error) {

@@ -1,4 +1,4 @@
-/** Notices that nobody uses a workspace any more. */
+/** Reports that a workspace has not been used for some time. */
 export class IdleClock {
   readonly #idleMs: number | undefined
   readonly #onIdle: () => void
@@ -15,7 +15,7 @@ export class IdleClock {
     this.#begin()
   }
 
-  /** A use begins; it ends when the result is disposed of. */
+  /** Begins a use, which ends when the result is disposed of. */
   use(): Disposable {
     this.#uses += 1
     clearTimeout(this.#timer)
@@ -30,7 +30,7 @@ export class IdleClock {
     }
   }
 
-  /** Something was used for a moment: the time begins again. */
+  /** Restarts the idle time after a momentary use. */
   touch(): void {
     if (this.#uses === 0 && !this.#isStopped) this.#timer?.refresh()
   }
@@ -46,7 +46,7 @@ export class IdleClock {
       this.stop()
       this.#onIdle()
     }, this.#idleMs)
-    // A host that has nothing else to do may end, and takes the workspace with it.
+    // The timer alone does not keep the host alive: the workspace ends with the host.
     this.#timer.unref()
   }
 }

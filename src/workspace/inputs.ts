@@ -6,7 +6,7 @@ import {
   type CheckedInput,
   type InputOptions,
   sendInput,
-  showInput,
+  mountInput,
   takenError,
   type WorkspaceInput,
 } from './add-input.ts'
@@ -14,21 +14,21 @@ import type { Link } from './link.ts'
 import { statFile } from './list-files.ts'
 import { removePath } from './change-paths.ts'
 
-/** The workspace that is given inputs. */
+/** The workspace that receives inputs. */
 interface InputsContext {
   readonly engine: string
-  /** The directory of the host that it shows as its inputs; undefined if they are sent. */
+  /** The directory of the host that is mounted as its inputs; undefined if they are copied into it. */
   readonly inputsDir: string | undefined
   /** @throws SandglassError `workspace_closed`, `sandbox_busy` */
   open(): Link
-  /** Notes that its files changed. */
+  /** Called when its files have changed. */
   changed(): void
 }
 
-/** Gives a workspace files and directories of the host: shows them where the engine can, else sends them. */
+/** Adds files and directories of the host to a workspace: mounts them if the engine can, else copies them. */
 export class Inputs {
   readonly #context: InputsContext
-  /** Inputs that are being sent, by their paths. */
+  /** Paths of inputs that are being copied. */
   readonly #sending = new Set<string>()
 
   constructor(context: InputsContext) {
@@ -49,7 +49,7 @@ export class Inputs {
     const forget = link.onEnd((error) => ended.abort(error))
     try {
       const signals = [ended.signal, ...(signal === undefined ? [] : [signal])]
-      return await showInput(inputsDir, input, AbortSignal.any(signals), { replace })
+      return await mountInput(inputsDir, input, AbortSignal.any(signals), { replace })
     } finally {
       forget()
     }
@@ -62,11 +62,11 @@ export class Inputs {
     signal: AbortSignal | undefined,
   ): Promise<WorkspaceInput> {
     const inside = `inputs/${input.name}`
-    const isTaken = this.#sending.has(inside) || (await isThere(link, inside, signal))
-    if (isTaken && !(replace && !this.#sending.has(inside))) throw takenError(input.name)
+    const isPresent = this.#sending.has(inside) || (await exists(link, inside, signal))
+    if (isPresent && !(replace && !this.#sending.has(inside))) throw takenError(input.name)
     this.#sending.add(inside)
     try {
-      if (isTaken) await removePath(link, inside, { recursive: true, signal })
+      if (isPresent) await removePath(link, inside, { recursive: true, signal })
       const sent = await sendInput(link, inside, input, signal)
       return { path: `${INSIDE.workspace}/${inside}`, ...sent }
     } finally {
@@ -76,7 +76,7 @@ export class Inputs {
   }
 }
 
-async function isThere(link: Link, path: string, signal: AbortSignal | undefined): Promise<boolean> {
+async function exists(link: Link, path: string, signal: AbortSignal | undefined): Promise<boolean> {
   try {
     await statFile(link, path, signal)
     return true

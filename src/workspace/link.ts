@@ -12,9 +12,9 @@ import {
   MAX_PAYLOAD_BYTES,
 } from '../protocol/index.ts'
 import type { Sandbox } from '../sandbox/index.ts'
-import { MAX_TIMER_MS, truncate } from '../support/index.ts'
+import { formatValue, MAX_TIMER_MS, truncate } from '../support/index.ts'
 import { Activity, type ActivityHandler, type ActivityOwner, OUTPUT_WINDOW_BYTES } from './activity.ts'
-import { notAloneError } from './failures.ts'
+import { invalid, notAloneError } from './failures.ts'
 import { promptGarbageCollection } from './garbage-collection.ts'
 import type { IdleClock } from './idle-clock.ts'
 import { Outbound } from './outbound.ts'
@@ -25,15 +25,15 @@ const CANCEL_MS = 1000
 const LAST_OUTPUT_MS = 500
 /** Maximum characters of the reason for a loss. */
 const MAX_REASON = 500
-/** Enough for a tool call or a piece of a file. A run whose limit of output is higher raises it. */
+/** Enough for a tool call or a piece of a file. A run with a higher output limit raises it. */
 const MAX_LINE_BYTES = CAPS.argBytes + 64 * 1024
-/** The rest of a dead program's pipe arrives without credit. A program on Linux can make its pipe 1 MiB large. */
+/** The rest in a dead program's pipe arrives without credit. A program on Linux can enlarge its pipe to 1 MiB. */
 const REST_BYTES = 1024 * 1024 + MAX_PAYLOAD_BYTES
 /** Smaller payloads are copied: a view of one would keep the whole chunk in which it arrived. */
 const COPIED_BYTES = 16 * 1024
 /** The last frame of a run. */
 const RUN_END = 'script_done'
-/** The frame that grants more input. It is not one of a run, whose reader would not know it. */
+/** The frame that grants more input. It is not passed to the reader of a run, which does not know it. */
 const CREDIT = 'credit'
 
 /** Options of an activity. */
@@ -48,8 +48,8 @@ interface ActivityOptions {
   readonly cancelMs?: number
 }
 
-/** An activity under way. `use` keeps the workspace from being idle; an activity in the background has none. */
-interface Held {
+/** An activity in progress. `use` keeps the workspace from being idle; an activity in the background has none. */
+interface OpenActivity {
   readonly activity: Activity
   readonly use: Disposable | undefined
   readonly hasProcesses: boolean
@@ -65,7 +65,7 @@ export class Link implements ActivityOwner {
   readonly #onLost: (error: SandglassError) => void
   readonly #splitter = new FrameSplitter(MAX_LINE_BYTES)
   readonly #idle: IdleClock
-  readonly #activities = new Map<string, Held>()
+  readonly #activities = new Map<string, OpenActivity>()
   readonly #cancelling = new Map<Activity, NodeJS.Timeout>()
   /** Ids that callers chose: the sandbox must never see one twice. */
   readonly #givenIds = new Set<string>()
@@ -77,21 +77,21 @@ export class Link implements ActivityOwner {
   #ignoredFrames = 0
   readonly #onEnd = new Set<(error: SandglassError) => void>()
   #onQuiet = (): void => {}
-  /** The end of the message of a loss: which files there still are. */
+  /** Returns the end of the message of a loss: the files that still exist. */
   lossNote: () => string = () => ''
 
   /** The owner of activities that do not count as use of the workspace. */
   readonly #internalOwner: ActivityOwner
 
-  /** True if an activity with processes must be the only one: no other begins while it lives, for it could read what is sent for that. */
+  /** True if an activity with processes must run alone: it could read data that is sent for another one. */
   readonly isSerial: boolean
 
-  /** True if processes of a session live on between its cells. */
+  /** True if processes of a session stay alive between its cells. */
   readonly #hasLastingProcesses: boolean
 
   /**
    * @param onLost called once, when the channel can no longer be used.
-   * @param hasLastingProcesses processes of a session live on between its cells.
+   * @param hasLastingProcesses true if processes of a session stay alive between its cells.
    */
   constructor(
     sandbox: Sandbox,
@@ -110,32 +110,33 @@ export class Link implements ActivityOwner {
     void this.#read()
   }
 
-  /** The ids of scripts and programs that are under way. */
+  /** The ids of the scripts and programs in progress. */
   get running(): readonly string[] {
     return [...this.#activities].filter(([, { hasProcesses }]) => hasProcesses).map(([id]) => id)
   }
 
-  /** Frames of no activity, and frames that broke the protocol. */
+  /** The number of frames of no activity, and of frames that broke the protocol. */
   get ignoredFrames(): number {
     return this.#ignoredFrames
   }
 
-  /** Activities that are under way. */
+  /** The number of activities in progress. */
   get size(): number {
     return this.#activities.size
   }
 
   /**
-   * Begins an activity; its first frame is the caller's to send.
-   * @param options.id chosen by a caller, or a new one.
+   * Begins an activity. The caller sends its first frame.
+   * @param options.id an id that the caller chose; default: a new one.
    * @param options.isBackground its bytes count as use of the workspace, its duration does not.
    * @param options.hasProcesses it is a script, a program or a session.
-   * @param options.isResting it is a session, whose cells are activities of their own: between them, others may begin; {@link isTaken} says
-   * which.
+   * @param options.isResting it is a session, whose cells are activities of their own. Between them, others may begin: see
+   * {@link isTaken}.
    * @param options.ofSession it is a cell or an operation of a session.
    * @param options.isInternal it belongs to the library: neither its bytes nor its duration count as use of the workspace.
-   * @param options.cancelMs time for the sandbox to confirm its end, if it needs more than most.
-   * @throws SandglassError `workspace_closed`, `workspace_lost`, `invalid_request` for an id that was used before, and `sandbox_busy`
+   * @param options.cancelMs time for the sandbox to confirm its end, if it needs longer than usual.
+   * @throws SandglassError `workspace_closed`, `workspace_lost`, `invalid_request` for an id that was used before, and
+   * `sandbox_busy`
    * where an activity with processes must be the only one.
    */
   open(handler: ActivityHandler, options: ActivityOptions = {}): Activity {
@@ -145,7 +146,7 @@ export class Link implements ActivityOwner {
     const owner = isInternal ? this.#internalOwner : this
     const activity = new Activity(options.id ?? this.#nextId(), handler, owner, window)
     if (this.#givenIds.has(activity.id) || this.#activities.has(activity.id)) {
-      throw new SandglassError('invalid_request', 'executionId: it was used before in this workspace')
+      throw invalid('executionId', `${formatValue(activity.id)} was used before in this workspace; choose another one`)
     }
     if (this.isTaken(hasProcesses, ofSession)) throw notAloneError(this.#sandbox.info.engine)
     if (options.id !== undefined) this.#givenIds.add(activity.id)
@@ -162,13 +163,13 @@ export class Link implements ActivityOwner {
   }
 
   /**
-   * True if an activity cannot run together with those that are under way. Files can be used while a session is idle. A script or a
-   * program can run only where no process of the session lives on.
+   * True if an activity cannot run together with those in progress. Files can be used while a session is idle. A script or a
+   * program can run only if no process of the session stays alive.
    */
   isTaken(hasProcesses: boolean, ofSession: boolean): boolean {
     if (!this.isSerial) return false
-    const keepsOut = this.#hasLastingProcesses && hasProcesses && !ofSession
-    const others = [...this.#activities.values()].filter(({ isResting }) => !isResting || keepsOut)
+    const isExclusive = this.#hasLastingProcesses && hasProcesses && !ofSession
+    const others = [...this.#activities.values()].filter(({ isResting }) => !isResting || isExclusive)
     return hasProcesses ? others.length > 0 : others.some((other) => other.hasProcesses)
   }
 
@@ -180,7 +181,7 @@ export class Link implements ActivityOwner {
     if (this.running.length > 0) await quiet.promise
   }
 
-  /** A caller uses the workspace, until the result is disposed of. */
+  /** Keeps the workspace from being idle until the result is disposed of. */
   use(): Disposable {
     return this.#idle.use()
   }
@@ -189,7 +190,7 @@ export class Link implements ActivityOwner {
     this.#idle.touch()
   }
 
-  /** Calls a function when the channel can no longer be used. Returns a function that removes it again. */
+  /** Calls a function when the channel can no longer be used. Returns a function that removes the listener. */
   onEnd(listener: (error: SandglassError) => void): () => void {
     if (this.#ended === undefined) this.#onEnd.add(listener)
     else listener(this.#ended)
@@ -206,11 +207,11 @@ export class Link implements ActivityOwner {
     const frame = encodeFrame({ type: 'cancel', execution_id: activity.id })
     this.outbound.send(frame).catch(() => undefined)
     const ms = this.#activities.get(activity.id)?.cancelMs ?? CANCEL_MS
-    const late = (): void => this.lose(`it did not end an activity within ${ms} ms`)
+    const late = (): void => this.lose(`it did not confirm the end of activity ${activity.id} within ${ms} ms`)
     this.#cancelling.set(activity, setTimeout(late, ms))
   }
 
-  /** Ends an activity that the sandbox does not know, or whose last frame came. */
+  /** Removes an activity that the sandbox does not know, or whose last frame was received. */
   forget(activity: Activity): void {
     clearTimeout(this.#cancelling.get(activity))
     this.#cancelling.delete(activity)
@@ -224,12 +225,12 @@ export class Link implements ActivityOwner {
     this.#keepAlive = undefined
   }
 
-  /** The workspace closes: every activity settles now. */
+  /** Settles every activity, because the workspace closes. */
   close(why: SandglassError): void {
     this.#end(why)
   }
 
-  /** The sandbox broke the protocol, or is gone: every activity settles now. */
+  /** Settles every activity, because the sandbox broke the protocol or is gone. */
   lose(why: string): void {
     if (this.#ended !== undefined) return
     const error = new SandglassError('workspace_lost', `the sandbox of the workspace is lost: ${why}${this.lossNote()}`)
@@ -260,8 +261,8 @@ export class Link implements ActivityOwner {
     const timer = setTimeout(() => resolve(undefined), LAST_OUTPUT_MS)
     const ending = await Promise.race([this.#sandbox.closed, late])
     clearTimeout(timer)
-    const words = ending === undefined ? '' : ` (${ending.cause}${ending.message ? `: ${ending.message}` : ''})`
-    this.lose(truncate(why + words, MAX_REASON))
+    const cause = ending === undefined ? '' : ` (${ending.cause}${ending.message ? `: ${ending.message}` : ''})`
+    this.lose(truncate(why + cause, MAX_REASON))
   }
 
   #route(line: Buffer, payload: Buffer | undefined): void {
@@ -275,7 +276,7 @@ export class Link implements ActivityOwner {
     owner.touch()
     const { handler } = activity
     if (handler.onLine !== undefined && payload === undefined && head.type !== CREDIT) {
-      // The handler's reader looks at the frame itself; here it only matters that no more comes.
+      // The handler parses the frame; here it only matters whether it is the last one.
       const isLast = head.type === RUN_END
       if (isLast) {
         this.forget(activity)
@@ -295,7 +296,7 @@ export class Link implements ActivityOwner {
     else {
       const bytes = line.length + 1
       if (frame.type === 'entries' && !activity.receive('frames', bytes, MAX_LINE_BYTES))
-        this.lose('it sent more of a listing than it may')
+        this.lose('it sent more of a listing than its window allows')
       else handler.onFrame?.(frame, bytes)
     }
   }
@@ -306,8 +307,8 @@ export class Link implements ActivityOwner {
       activity.handler.onOutput?.(stream, payload.length < COPIED_BYTES ? Buffer.from(payload) : payload)
       return
     }
-    // There is no room for these bytes, and without them the output would have a gap.
-    this.lose('it sent more output than it may')
+    // There is no room for these bytes, and dropping them would leave a gap in the output.
+    this.lose('it sent more output than its window allows')
   }
 
   #finish(activity: Activity, done: ActivityDoneFrame): void {

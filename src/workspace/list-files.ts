@@ -1,7 +1,7 @@
 import { SandglassError } from '../errors/index.ts'
 import { pathProblem } from '../executor/index.ts'
 import { entryOnWire, type EntryOnWire } from '../protocol/index.ts'
-import { formatValue } from '../support/index.ts'
+import { formatPath, formatValue } from '../support/index.ts'
 import { checkPath } from './check-path.ts'
 import { checkWhole, invalid } from './failures.ts'
 import type { Link } from './link.ts'
@@ -27,7 +27,7 @@ export interface ListOptions {
   readonly patterns?: string | readonly string[]
   /** Includes names that begin with a dot, also where no glob writes the dot. Default false. */
   readonly hidden?: boolean
-  /** More entries are an error. Default 100,000. */
+  /** Maximum number of entries; with more, the listing fails. Default 100,000. */
   readonly maxEntries?: number
   readonly signal?: AbortSignal
 }
@@ -43,13 +43,13 @@ interface CollectingOptions {
 }
 
 const MAX_ENTRIES = 100_000
-/** The most that `maxEntries` can be. */
-export const MOST_ENTRIES = 10_000_000
+/** The maximum of `maxEntries`. */
+export const ENTRIES_UPPER_BOUND = 10_000_000
 const MAX_PATTERNS = 100
 const WINDOW_BYTES = 256 * 1024
 
 /**
- * Everything below a directory, sorted by name in each.
+ * Lists everything below a directory, each directory sorted by name.
  * @throws SandglassError `invalid_request`, `path_not_found`, `path_refused`, `too_large`, `aborted`
  */
 export async function* listFiles(
@@ -74,12 +74,12 @@ export async function* listEntries(
     isInternal,
   }: ListOptions & CollectingOptions,
 ): AsyncGenerator<EntryOnWire, void, void> {
-  checkWhole('maxEntries', maxEntries, 1, MOST_ENTRIES)
+  checkWhole('maxEntries', maxEntries, 1, ENTRIES_UPPER_BOUND)
   const question: Question = {
     type: 'file_list',
     path: directory,
     patterns: patterns === undefined ? null : checkPatterns('patterns', patterns),
-    // One more than allowed, so that an excess is seen.
+    // One more than allowed, to detect an excess.
     max_entries: maxEntries + 1,
     hidden,
     follow,
@@ -103,12 +103,13 @@ export async function* listEntries(
   if (typeof skipped === 'number' && skipped > 0) onUnlisted?.(skipped)
 }
 
-/** The entry at a path. @throws SandglassError `path_not_found`, `path_refused`, `workspace_io` */
+/** Describes the entry at a path. @throws SandglassError `path_not_found`, `path_refused`, `workspace_io` */
 export async function statFile(link: Link, path: string, signal?: AbortSignal): Promise<FileEntry> {
   const question = { type: 'file_stat', path } as const
   const { result } = await new Operation(link, 'a path could not be examined', question, { signal }).awaitDone()
   const parsed = entryOnWire.safeParse(result)
-  if (!parsed.success) throw new SandglassError('workspace_io', 'the sandbox described a path in an invalid form')
+  if (!parsed.success)
+    throw new SandglassError('workspace_io', `the sandbox sent an invalid description of ${formatPath(path)}`)
   return entryOf(parsed.data, path)
 }
 
@@ -121,14 +122,17 @@ export function checkPatterns(field: string, given: string | readonly string[]):
 }
 
 function tooMany(max: number): SandglassError {
-  return new SandglassError('too_large', `more than ${max} entries; ask for fewer, or raise the limit`)
+  return new SandglassError(
+    'too_large',
+    `more than ${max} entries; match fewer, or raise maxEntries of list (maxFiles of collect and save)`,
+  )
 }
 
-/** A hostile sandbox may name anything: a path that leads outside is an error, not an entry. */
+/** Rejects an entry whose path is invalid or leads outside: the sandbox may be hostile. */
 function checkNamed(path: string): void {
   const problem = pathProblem(path)
   if (problem === undefined) return
-  throw new SandglassError('workspace_io', `the sandbox named a path that cannot be one: ${problem}`)
+  throw new SandglassError('workspace_io', `the sandbox listed an invalid path: ${problem}`)
 }
 
 function entryOf({ kind, size, mode, mtime_ms, target }: EntryOnWire, path: string): FileEntry {

@@ -1,13 +1,13 @@
 import { SandglassError } from '../errors/index.ts'
 
-/** The scripts and programs that run in a workspace. If each can read the memory of the others, one with secrets must be alone. */
+/** The scripts and programs that run in a workspace. If they can read each other's memory, one with secrets must run alone. */
 export class Neighbours {
   readonly #areShared: boolean
   readonly #onLeft: () => void
   readonly #present = new Set<Present>()
 
   /**
-   * @param areShared true if each can read the memory of the others.
+   * @param areShared true if they can read each other's memory.
    * @param onLeft called at the end of each.
    */
   constructor(areShared: boolean, onLeft: () => void) {
@@ -16,8 +16,8 @@ export class Neighbours {
   }
 
   /**
-   * Adds one that begins. The caller calls the result at its end.
-   * @param group what is in the same one is no neighbour: the cells of a session and its branches.
+   * Adds a script or program. The caller calls the returned function at its end.
+   * @param group members of a group are no neighbours: the cells of a session and its branches.
    * @throws SandglassError `secrets_not_separate`
    */
   enter(hasSecrets: boolean, shareSecrets: boolean, group?: object): () => void {
@@ -44,7 +44,7 @@ interface Present {
 function notSeparate(why: string): SandglassError {
   return new SandglassError(
     'secrets_not_separate',
-    `${why}, because this machine cannot keep activities apart (trust is "shared"); wait for its end, take a workspace of ` +
-      'its own, or allow it with shareSecrets: true on the one with secrets',
+    `${why}, because this machine cannot keep activities apart (trust is "shared"); wait for its end, use a separate ` +
+      'workspace, or allow it with shareSecrets: true on the one with secrets',
   )
 }

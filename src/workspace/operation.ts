@@ -1,3 +1,4 @@
+import { SandglassError } from '../errors/index.ts'
 import type { ActivityDoneFrame, ActivityStream, EntryOnWire, HostActivityFrame } from '../protocol/index.ts'
 import { type Activity, type ActivityEnd, type ActivityHandler, OUTPUT_WINDOW_BYTES } from './activity.ts'
 import { abortedError, failureOf } from './failures.ts'
@@ -18,7 +19,7 @@ export type Answer =
 /** One operation on the files of a workspace: a question, its answers, and an end. */
 export class Operation implements ActivityHandler {
   readonly activity: Activity
-  /** Resolves when it is over, also after a failure. */
+  /** Resolves when it has ended, also after a failure. */
   readonly over: Promise<unknown>
   readonly #what: string
   readonly #signal: AbortSignal | undefined
@@ -31,7 +32,7 @@ export class Operation implements ActivityHandler {
   /** @throws SandglassError as {@link Link.open} does, and `aborted`. */
   constructor(link: Link, what: string, question: Question, options: OperationOptions = {}) {
     const { signal, window = OUTPUT_WINDOW_BYTES, isInternal = false, ofSession = false, id } = options
-    if (signal?.aborted === true) throw abortedError(what)
+    if (signal?.aborted === true) throw abortedOperation(what)
     this.#what = what
     this.#signal = signal
     this.over = this.#done.promise.catch(() => undefined)
@@ -44,10 +45,10 @@ export class Operation implements ActivityHandler {
   async awaitDone(): Promise<ActivityDoneFrame> {
     const done = await this.#done.promise
     if (done.error === null) return done
-    throw this.#signal?.aborted === true ? abortedError(this.#what) : failureOf(this.#what, done.error)
+    throw this.#signal?.aborted === true ? abortedOperation(this.#what) : failureOf(this.#what, done.error)
   }
 
-  /** The answers, until the end. Each is credited when the next is asked for. Leaving the loop cancels. */
+  /** The answers, until the end. Each is credited when the next one is requested. Leaving the loop cancels the operation. */
   async *answers(): AsyncGenerator<Answer, void, void> {
     try {
       for (;;) {
@@ -91,10 +92,14 @@ export class Operation implements ActivityHandler {
   }
 }
 
+function abortedOperation(what: string): SandglassError {
+  return new SandglassError('aborted', `${what}: it was aborted by its signal`)
+}
+
 /** Options of an operation. */
 export interface OperationOptions {
   readonly signal?: AbortSignal | undefined
-  /** Bytes that may wait for the caller. */
+  /** Bytes that may be buffered for the caller. */
   readonly window?: number
   /** True if it does not count as use of the workspace. Default false. */
   readonly isInternal?: boolean | undefined

@@ -4,14 +4,14 @@ import type { Channel } from '../sandbox/index.ts'
 /** An activity with bytes to send. */
 export interface DataSource {
   /**
-   * The next piece, a whole frame of at most 64 KiB and its header; undefined if it has nothing that may be sent now.
+   * Returns the next piece: a complete frame of at most 64 KiB and its header; undefined if nothing may be sent now.
    * @param into a buffer that may hold the piece until it was sent.
    */
   nextPiece(into: Buffer): Uint8Array | undefined
 }
 
 /**
- * The one writer of a channel. Control frames go first, so that a cancellation waits behind one piece of data at most; the
+ * The only writer of a channel. Control frames go first, so that a cancellation waits behind one piece of data at most; the
  * activities with data take turns.
  */
 export class Outbound {
@@ -38,13 +38,13 @@ export class Outbound {
     return promise
   }
 
-  /** A source has something to send, or may send again. */
+  /** Adds a source that has something to send, or may send again. */
   ready(source: DataSource): void {
     this.#sources.add(source)
     this.#wake()
   }
 
-  /** The peer is gone: nothing is sent any more. */
+  /** Stops sending, because the peer is gone. */
   stop(error: unknown): void {
     this.#failure ??= { error: error instanceof Error ? error : new Error(String(error)) }
     const waiting = this.#control
@@ -73,7 +73,7 @@ export class Outbound {
         }
         const [source] = this.#sources
         if (source === undefined) break
-        // To the end of the line, behind the other activities.
+        // Moves the source to the end of the queue, behind the other activities.
         this.#sources.delete(source)
         this.#piece ??= Buffer.allocUnsafeSlow(MAX_FRAME_BYTES)
         const piece = source.nextPiece(this.#piece)

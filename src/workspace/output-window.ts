@@ -1,6 +1,6 @@
 import { ByteRing } from './byte-ring.ts'
 
-/** The marker between head and tail of a text that was too long. */
+/** The marker between the head and the tail of a truncated text. */
 export const TRUNCATED_MARKER = '\n...[output truncated]...\n'
 
 /** A text that was cut to a size. */
@@ -12,7 +12,7 @@ export interface WindowedText {
   readonly totalBytes: number
 }
 
-/** The head and the tail of a stream of bytes, in at most twice their size, however long the stream is. */
+/** Keeps the head and the tail of a stream of bytes, in at most twice their size, however long the stream is. */
 export class OutputWindow {
   readonly #maxBytes: number
   readonly #headBytes: number
@@ -56,14 +56,14 @@ export class OutputWindow {
   }
 }
 
-/** A text cut to a size: its head and its tail, between characters. */
+/** Truncates a text to a size: its head and its tail, cut between characters. */
 export function windowOutput(bytes: Uint8Array, maxBytes: number): WindowedText {
   const window = new OutputWindow(maxBytes)
   window.push(bytes)
   return window.result()
 }
 
-/** The longest beginning of at most `max` bytes that does not end inside a character. */
+/** Returns the longest prefix of at most `max` bytes that does not end inside a character. */
 export function utf8Prefix(bytes: Buffer, max: number): Buffer {
   if (bytes.length <= max) return bytes
   let end = max
@@ -72,7 +72,7 @@ export function utf8Prefix(bytes: Buffer, max: number): Buffer {
   return bytes.subarray(0, isContinuation(bytes[end]) ? max : end)
 }
 
-/** The longest end of at most `max` bytes that does not begin inside a character. */
+/** Returns the longest suffix of at most `max` bytes that does not begin inside a character. */
 export function utf8Suffix(bytes: Buffer, max: number): Buffer {
   let start = Math.max(0, bytes.length - max)
   if (start === 0) return bytes
@@ -80,7 +80,7 @@ export function utf8Suffix(bytes: Buffer, max: number): Buffer {
   return bytes.subarray(start)
 }
 
-/** Bytes at the end that are the beginning of a character, 0 to 3. */
+/** Returns the number of bytes at the end that begin an incomplete character, 0 to 3. */
 export function unfinishedCharacter(bytes: Uint8Array): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back += 1) {
     const byte = bytes[bytes.length - back] ?? 0

@@ -6,7 +6,7 @@ export interface PackHeader {
   readonly size: number
   readonly mode: number
   readonly mtimeMs: number
-  /** Why the file cannot be read; then no bytes follow. */
+  /** The reason why the file cannot be read. Then no bytes follow. */
   readonly error: { readonly code: string; readonly message: string } | undefined
 }
 
@@ -22,10 +22,10 @@ const MAX_CHUNK_BYTES = 1024 * 1024
 const MAX_HEADER_BYTES = 64 * 1024
 const BROKEN = 0xff_ff_ff_ff
 const LENGTH_BYTES = 4
-/** Small writes are collected, because each would be a frame of its own. */
+/** Small writes are collected, so that not each is a frame of its own. */
 const COLLECTED_BYTES = 256 * 1024
 
-/** The sandbox sent bytes that are not a pack. */
+/** The error for bytes of the sandbox that are not a pack. */
 export class PackError extends Error {
   override readonly name = 'PackError'
 }
@@ -45,12 +45,12 @@ export class PackWriter {
     return this.#header({ path, mode })
   }
 
-  /** A whole entry: a symbolic link. */
+  /** Writes a complete entry: a symbolic link. */
   async link(path: string, target: string): Promise<boolean> {
     return (await this.#header({ path, kind: 'link', target })) && this.end()
   }
 
-  /** A whole entry: a directory that is made if it is missing, and gets the mode. */
+  /** Writes a complete entry: a directory, which is made if it is missing, and gets the mode. */
   async directory(path: string, mode: number): Promise<boolean> {
     return (await this.#header({ path, kind: 'directory', mode })) && this.end()
   }
@@ -100,7 +100,7 @@ export class PackReader {
   #needed = LENGTH_BYTES
   #held: Buffer = Buffer.alloc(0)
 
-  /** True between files. */
+  /** True if the reader is between two files. */
   get isBetween(): boolean {
     return this.#expected === 'header-length' && this.#held.length === 0
   }

@@ -22,26 +22,26 @@ import type { Checkpoint, RestoreResult, SyncResult } from './sync-result.ts'
 
 /** The rules by which files are kept in a store. */
 export interface PersistOptions {
-  /** The disk of the workspace, in bytes. Files with holes can have more; they would not fit when they come back. */
+  /** The disk of the workspace, in bytes. Sparse files can have more; they would not fit when they are restored. */
   readonly maxBytes: number
-  /** Called for a synchronisation that failed and that nobody waits for. */
+  /** Called when a synchronisation fails for which no caller waits. */
   readonly onError: (error: unknown) => void
-  /** Time for the last synchronisation, in milliseconds. Default 120,000. */
+  /** Maximum time of the last synchronisation, in milliseconds. Default 120,000. */
   readonly lastSyncMs?: number
 }
 
 /** An entry of the workspace as the store has it. */
 interface Held {
   readonly state: EntryState
-  /** The version that the sandbox gave to a file then; undefined if the content must be read again. */
+  /** The version of the file that the sandbox reported; undefined if the content must be read again. */
   readonly version: string | undefined
 }
 
-/** Time between synchronisations while something runs. */
+/** Time between synchronisations while a script or program runs. */
 const EVERY_MS = 30_000
 const LAST_SYNC_MS = 120_000
 
-/** Keeps the files of a workspace in a store: what the store has is the last state that was synchronised as a whole. */
+/** Keeps the files of a workspace in a store, which has the last state that was synchronised completely. */
 export class PersistedFiles {
   readonly #link: Link
   readonly #lease: WorkspaceLease
@@ -53,12 +53,12 @@ export class PersistedFiles {
   #present = new Map<string, Held>()
   #syncedAt: Date | undefined
   #isDirty = false
-  /** True when the store's files are there. Before, a synchronisation would store a part of them as the whole. */
+  /** True when the store's files are restored. Before, a synchronisation would store an incomplete state. */
   #isOpen = false
   #timer: NodeJS.Timeout | undefined
-  /** Restores and synchronisations, one after the other. */
+  /** The queue of restores and synchronisations, which run one after the other. */
   #last: Promise<unknown> = Promise.resolve()
-  /** A synchronisation that has not begun: it serves everybody who asks for one. */
+  /** A synchronisation that has not begun yet: all callers share it. */
   #waiting: Promise<SyncResult> | undefined
 
   constructor(link: Link, lease: WorkspaceLease, options: PersistOptions) {
@@ -82,7 +82,7 @@ export class PersistedFiles {
     return this.#syncedAt
   }
 
-  /** Brings back what the store has. @throws SandglassError of the store and of the sandbox, `aborted` */
+  /** Restores the files that the store has. @throws SandglassError of the store and of the sandbox, `aborted` */
   async open(signal: AbortSignal): Promise<void> {
     const { tree } = this.#lease.record
     if (tree !== null) {
@@ -97,13 +97,14 @@ export class PersistedFiles {
   }
 
   /**
-   * @throws SandglassError `workspace_owned`, those of the store, `sandbox_busy` where files cannot be read while a script runs, `aborted`, and
-   * why the workspace ended.
+   * @throws SandglassError `workspace_owned`, those of the store, `sandbox_busy` where files cannot be read while a script
+   * runs, `aborted`, and
+   * the reason why the workspace ended.
    */
   sync(signal?: AbortSignal): Promise<SyncResult> {
     if (signal !== undefined) return this.#inTurn((until) => this.#synchronise(until), signal)
     this.#waiting ??= this.#inTurn(async (until) => {
-      // The caller whose activity has just ended may ask for one, too.
+      // A caller whose activity has just ended may request one, too.
       await setImmediate()
       this.#waiting = undefined
       return this.#synchronise(until)
@@ -111,7 +112,7 @@ export class PersistedFiles {
     return this.#waiting
   }
 
-  /** Something may have changed files: they are synchronised, and nobody waits for it. */
+  /** Synchronises in the background, because files may have changed. */
   noteChange(): void {
     if (this.#ended.signal.aborted) return
     this.#isDirty = true
@@ -121,7 +122,7 @@ export class PersistedFiles {
   }
 
   /** Resolves when nothing is being synchronised. */
-  async idle(): Promise<void> {
+  async drain(): Promise<void> {
     for (let last = this.#last; ; last = this.#last) {
       await last
       if (last === this.#last) return
@@ -135,7 +136,11 @@ export class PersistedFiles {
       await this.#synchronise(until)
       for (const one of this.#link.running) running.add(one)
       const { tree } = this.#lease.record
-      if (tree === null) throw new SandglassError('store_damaged', `${this.#lease.store.name} has lost the workspace`)
+      if (tree === null)
+        throw new SandglassError(
+          'store_damaged',
+          `${this.#lease.store.name} no longer has the files of workspace ${formatValue(this.id)}`,
+        )
       await this.#lease.update((record) => ({
         ...record,
         checkpoints: [...record.checkpoints, { ...tree, id }].slice(-MAX_CHECKPOINTS),
@@ -151,7 +156,7 @@ export class PersistedFiles {
       if (state === undefined)
         throw new SandglassError(
           'invalid_request',
-          `checkpoint ${formatValue(id)}: workspace ${formatValue(this.id)} has none of this id`,
+          `checkpoint: workspace ${formatValue(this.id)} has no checkpoint ${formatValue(id)}`,
         )
       const running = new Set(this.#link.running)
       const counts = await this.#become(state, until)
@@ -162,28 +167,28 @@ export class PersistedFiles {
 
   /**
    * Ends scripts and programs, synchronises a last time, and releases the workspace, even if the store hangs. Never rejects.
-   * @param why the error of calls that have not settled then.
+   * @param why the error of calls that have not settled by then.
    */
   async close(why: SandglassError): Promise<void> {
     clearInterval(this.#timer)
     const late = AbortSignal.timeout(this.#lastSyncMs)
     try {
       if (this.#isOpen && this.#lease.endedBy === undefined)
-        await unlessAborted(this.#storeLast(late), late, 'the last changes were stored')
+        await unlessAborted(this.#storeLast(late), late, 'the last changes were being stored')
     } catch (error) {
       this.#onError(late.aborted ? this.#lateError() : error)
     }
     await this.abandon(why)
   }
 
-  /** Lets go of the workspace as the store has it. Never rejects. */
+  /** Releases the workspace in the state that the store has. Never rejects. */
   async abandon(why: SandglassError): Promise<void> {
     clearInterval(this.#timer)
     this.#ended.abort(why)
     // Nobody waits for a store that never answers: the lease expires. The release has a bound of its own.
-    const lettingGo = Promise.all([this.idle(), this.#lease.release()])
+    const releasing = Promise.all([this.drain(), this.#lease.release()])
     const late = AbortSignal.timeout(RELEASE_MS)
-    await unlessAborted(lettingGo, late, 'the workspace was given back').catch(() => undefined)
+    await unlessAborted(releasing, late, 'the workspace was being released').catch(() => undefined)
   }
 
   async #storeLast(signal: AbortSignal): Promise<void> {
@@ -195,20 +200,20 @@ export class PersistedFiles {
   #lateError(): SandglassError {
     return new SandglassError(
       'store_unreachable',
-      `${this.#lease.store.name} did not take the last changes of workspace ${formatValue(this.id)} within ${this.#lastSyncMs / 1000} s`,
+      `${this.#lease.store.name} did not store the last changes of workspace ${formatValue(this.id)} within ${this.#lastSyncMs / 1000} s`,
     )
   }
 
   #tick(): void {
     const isRunning = this.#link.running.length > 0
-    // Files cannot be read while an activity runs that must be alone.
+    // Files cannot be read while an activity runs that must run alone.
     if (this.#link.isTaken(false, false)) return
     if (isRunning || this.#isDirty) this.noteChange()
   }
 
   /**
-   * Does something when nothing else is under way, with a signal of the caller and of the end of the workspace. The caller waits no longer
-   * than for these, also for a store that never answers; what comes after it does wait.
+   * Runs work after all earlier work has ended. The signal of the caller and the end of the workspace abort the wait, even if the
+   * store never answers; later work still waits.
    */
   async #inTurn<T>(work: (until: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T> {
     const ended = this.#ended.signal
@@ -216,7 +221,7 @@ export class PersistedFiles {
     const done = this.#last.then(async () => work(until))
     this.#last = done.catch(() => undefined)
     try {
-      return await unlessAborted(done, until, 'the files of the workspace were stored')
+      return await unlessAborted(done, until, 'the files of the workspace were being stored')
     } catch (error) {
       throw ended.aborted && signal?.aborted !== true ? ended.reason : error
     }
@@ -248,7 +253,7 @@ export class PersistedFiles {
     }
   }
 
-  /** Reads and stores the content of files. One that cannot be read as it is stays as it was stored last. */
+  /** Reads and stores the content of files. A file that cannot be read keeps its last stored version. */
   async #store(
     files: readonly EntryOnWire[],
     into: Map<string, Held | undefined>,
@@ -284,23 +289,23 @@ export class PersistedFiles {
     return isKnown ? before : undefined
   }
 
-  /** Makes the files those of a state that the store has. */
+  /** Changes the files to a state that the store has. */
   async #become(state: TreeState, signal: AbortSignal): Promise<{ written: number; removed: number }> {
     await this.#synchronise(signal)
     const target = await this.#trees.load(state, signal)
-    const doomed: string[] = []
+    const outdated: string[] = []
     for (const [path, { state: present }] of this.#present) {
-      if (target.get(path)?.kind === present.kind || doomed.some((above) => path.startsWith(`${above}/`))) continue
-      doomed.push(path)
+      if (target.get(path)?.kind === present.kind || outdated.some((above) => path.startsWith(`${above}/`))) continue
+      outdated.push(path)
     }
     const wanted = [...target.values()].filter((entry) => {
       const present = this.#present.get(entry.path)
       return present === undefined || !isSame(present.state, entry)
     })
-    for (const path of doomed) await this.#remove(path, signal)
+    for (const path of outdated) await this.#remove(path, signal)
     await restoreEntries(this.#link, this.#trees, wanted, signal)
     await this.#synchronise(signal)
-    return { written: wanted.length, removed: doomed.length }
+    return { written: wanted.length, removed: outdated.length }
   }
 
   async #remove(path: string, signal: AbortSignal): Promise<void> {
@@ -312,7 +317,7 @@ export class PersistedFiles {
   }
 }
 
-/** The entries after a restore that are as the restore made them. */
+/** Returns the entries that have not changed since a restore. */
 function findUnchanged({ entries }: StorableEntries, target: ReadonlyMap<string, EntryState>): Map<string, Held> {
   const held = new Map<string, Held>()
   for (const { path, kind, size, mode, version } of entries) {

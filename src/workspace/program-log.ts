@@ -8,11 +8,11 @@ import type { ProgramOutput } from './program-options.ts'
 export interface ProgramText {
   /** `\r\n` is `\n`; bytes that are not UTF-8 are replaced. */
   readonly text: string
-  /** The place of the text in the output, in bytes from its beginning. */
+  /** The position of the text in the output, in bytes from its beginning. */
   readonly offset: number
-  /** The place after it: where the next `poll` continues. */
+  /** The position after it, at which the next `poll` continues. */
   readonly nextOffset: number
-  /** Bytes before `offset` that were asked for and are not kept any more. */
+  /** Requested bytes before `offset` that are no longer kept. */
   readonly dropped: number
 }
 
@@ -39,18 +39,18 @@ const MAX_TEXT_BYTES = 64 * 1024
 const MAX_PIECE_BYTES = 64 * 1024
 const MAX_WAIT_MS = 3_600_000
 const MAX_SETTLES = 10
-/** Marks of smaller pieces are joined: for single bytes, the marks would need more memory than the output. */
+/** Marks of smaller pieces are merged: for single bytes, they would take more memory than the output. */
 const MARK_BYTES = 4096
 const STDERR = 1
 const [CR, LF] = [0x0d, 0x0a]
 
 /**
- * The output of a program: the last bytes, a cursor, and a reader. Without a reader the program never waits, and the oldest
- * bytes are dropped; a reader gets every byte, and the program waits for it.
+ * The output of a program: its last bytes, a cursor, and a reader. Without a reader the program never waits, and the oldest
+ * bytes are dropped. With a reader no byte is dropped, and the program waits for it.
  */
 export class ProgramLog {
   readonly #bytes: ByteRing
-  /** For each byte its stream. */
+  /** The stream of each byte. */
   readonly #streams: ByteRing
   readonly #credit: (stream: Stream, bytes: number) => void
   /** The beginning of a character that the next piece of the stream completes. */
@@ -68,7 +68,7 @@ export class ProgramLog {
     this.#credit = credit
   }
 
-  /** @param received the bytes that came from the sandbox for it; redaction changes their number. */
+  /** @param received the number of bytes that the sandbox sent; redaction changes their number. */
   push(stream: Stream, given: Uint8Array, received: number): void {
     const held = this.#held[stream]
     const whole = held.length === 0 ? Buffer.from(given) : Buffer.concat([held, given])
@@ -85,7 +85,7 @@ export class ProgramLog {
     this.#wake()
   }
 
-  /** Takes the output since the last call; the cursor moves. */
+  /** Returns the output since the last call, and moves the cursor. */
   async poll({ maxBytes = MAX_TEXT_BYTES, waitMs = 0, settleMs = 0 }: PollOptions = {}): Promise<ProgramText> {
     const max = checkWhole('maxBytes', maxBytes, 16, Number.MAX_SAFE_INTEGER)
     await this.#waitFor(
@@ -104,15 +104,16 @@ export class ProgramLog {
     return text
   }
 
-  /** Reads the kept output; the cursor stays. */
+  /** Returns the kept output without moving the cursor. */
   look({ offset, maxBytes = Number.MAX_SAFE_INTEGER }: LogOptions = {}): ProgramText {
     const from = offset === undefined ? this.#bytes.start : checkWhole('offset', offset, 0, Number.MAX_SAFE_INTEGER)
     return this.#textFrom(from, checkWhole('maxBytes', maxBytes, 16, Number.MAX_SAFE_INTEGER))
   }
 
-  /** Every byte from the first one that is kept. One reader at a time. */
+  /** Reads every byte from the first one that is kept. One reader at a time. */
   async *read(): AsyncGenerator<ProgramOutput, void, void> {
-    if (this.#readAt !== undefined) throw invalid('output', 'it is being read already')
+    if (this.#readAt !== undefined)
+      throw invalid('output', 'another reader is reading it; the output has one reader at a time')
     this.#readAt = this.#bytes.start
     try {
       for (;;) {
@@ -152,7 +153,7 @@ export class ProgramLog {
     else Object.assign(last, { end, bytes: last.bytes + bytes })
   }
 
-  /** The reader has passed a position: the sandbox may send more. */
+  /** Credits the bytes up to a position that the reader has passed. */
   #pass(position: number): void {
     const passed = this.#marks.findIndex(({ end }) => end > position)
     const gone = this.#marks.splice(0, passed === -1 ? this.#marks.length : passed)
@@ -161,7 +162,7 @@ export class ProgramLog {
 
   #nextPiece(at: number): ProgramOutput | undefined {
     const { start, end } = this.#bytes
-    if (at < start) throw invalid('maxLogBytes', 'it is too small: output was dropped before it could be read')
+    if (at < start) throw invalid('maxLogBytes', 'output was dropped before it could be read; raise maxLogBytes')
     if (at >= end) return undefined
     const stream = this.#streams.at(at)
     let to = at + 1
@@ -174,7 +175,7 @@ export class ProgramLog {
     const from = Math.min(this.#beginOfCharacter(Math.max(wanted, start), start), end)
     let to = Math.min(end, from + maxBytes)
     to -= unfinishedCharacter(this.#bytes.slice(Math.max(from, to - 3), to)) * (to < end ? 1 : 0)
-    // A line break of two bytes is not cut: its second one may still come.
+    // A line break of two bytes is not split: the second byte may still arrive.
     if (to > from && this.#bytes.at(to - 1) === CR && (to < end ? this.#bytes.at(to) === LF : this.#end === undefined))
       to -= 1
     const text = this.#bytes.slice(from, to).toString('utf8').replaceAll('\r\n', '\n')

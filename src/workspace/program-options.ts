@@ -15,7 +15,10 @@ export interface ProgramOutput {
   readonly bytes: Uint8Array
 }
 
-/** Limits of one program. Absent: those of the workspace. All but `cpus` hold for each of its processes, by the kernel's resource limits. */
+/**
+ * Limits of one program. Absent: those of the workspace. All but `cpus` apply to each of its processes, as resource limits of
+ * the kernel.
+ */
 export interface ProgramLimits {
   /**
    * CPU time per wall time, at least 0.05: 0.5 is half a core. It limits the whole workspace while the program runs, because its
@@ -27,7 +30,7 @@ export interface ProgramLimits {
   readonly memoryBytes?: number
   /** Processes and threads that the program may start. */
   readonly pids?: number
-  /** Processor time of a process, in seconds. */
+  /** CPU time of a process, in seconds. */
   readonly cpuSec?: number
   /** Size of a file that a process writes. */
   readonly fileBytes?: number
@@ -45,7 +48,7 @@ export interface ProgramOptions {
   readonly shareSecrets?: boolean
   /** Relative to the root of the workspace, which is the default; or a directory of an input, such as `/inputs/data`. */
   readonly cwd?: string
-  /** Its standard input. Default for `exec`: none; for `start`: what is written to `stdin`. */
+  /** Its standard input. Default for `exec`: none; for `start`: the data written to `stdin`. */
   readonly stdin?: ProgramInputData
   /** Runs it in a terminal, by default of 24 rows and 80 columns. */
   readonly tty?: true | { readonly rows: number; readonly columns: number }
@@ -66,7 +69,7 @@ export interface ExecOptions extends ProgramOptions {
 
 /** Options of {@link WorkspaceActivities.start}. */
 export interface StartOptions extends ProgramOptions {
-  /** Bytes of output that `poll` and `log` can look back. Default 1 MiB, at least 256 KiB. */
+  /** Bytes of output that `poll` and `log` can return. Default 1 MiB, at least 256 KiB. */
   readonly maxLogBytes?: number
 }
 
@@ -76,7 +79,7 @@ export interface CheckedProgram {
   readonly stdin: ProgramInputData | undefined
   readonly secrets: Readonly<Record<string, string>>
   readonly signal: AbortSignal | undefined
-  /** The limit of CPU time per wall time that holds for the whole workspace while the program runs. */
+  /** The limit of CPU time per wall time that applies to the whole workspace while the program runs. */
   readonly cpus: number | undefined
 }
 
@@ -106,7 +109,7 @@ const MAX_ARGUMENT_BYTES = 2 * 1024 * 1024
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
 
 /**
- * Checks everything before anything is sent.
+ * Checks all arguments of a program before anything is sent.
  * @param own the options of the method in addition to those of every program.
  * @throws SandglassError `invalid_request` naming the field; TypeError for an option that does not exist.
  */
@@ -131,7 +134,10 @@ export function checkProgram(
     )
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalid('signal', 'it is not an AbortSignal')
   if (timeoutSec !== null && !(typeof timeoutSec === 'number' && timeoutSec > 0 && timeoutSec <= MAX_TIMEOUT_SEC)) {
-    throw invalid('timeoutSec', `${formatValue(timeoutSec)} is not a number of seconds up to ${MAX_TIMEOUT_SEC}`)
+    throw invalid(
+      'timeoutSec',
+      `${formatValue(timeoutSec)} is not a number of seconds above 0 and up to ${MAX_TIMEOUT_SEC}`,
+    )
   }
   return {
     frame: {
@@ -180,9 +186,13 @@ function checkEnv(given: unknown): Record<string, string> {
     throw invalid('env', `${formatValue(given)} is not an object of names and values`)
   const entries = Object.entries(given).map(([name, value]: [string, unknown]): [string, string] => {
     if (!VARIABLE.test(name))
-      throw invalid('env', `${formatValue(name)} is not a name of a variable: letters, digits and "_", no digit first`)
+      throw invalid(
+        'env',
+        `${formatValue(name)} is not a valid name of a variable: use letters, digits and "_", no digit first`,
+      )
     if (typeof value !== 'string') throw invalid(`env.${name}`, 'its value is not a string')
-    if (value.includes('\0') || !value.isWellFormed()) throw invalid(`env.${name}`, 'its value is not text without NUL')
+    if (value.includes('\0') || !value.isWellFormed())
+      throw invalid(`env.${name}`, 'its value holds a NUL or half of a surrogate pair')
     return [name, value]
   })
   return Object.fromEntries(entries)

@@ -43,36 +43,36 @@ export interface Program extends AsyncDisposable {
    */
   readonly output: AsyncIterable<ProgramOutput>
   /**
-   * Output that came since the last call. Nothing is returned twice, and what has no end of line yet is returned at once.
+   * Returns the output since the last call. Nothing is returned twice, and an incomplete line is returned at once.
    * @throws SandglassError `invalid_request`
    */
   poll(options?: PollOptions): Promise<ProgramState>
-  /** Output that is kept; what `poll` returns stays the same. @throws SandglassError `invalid_request` */
+  /** Returns output that is kept. Does not affect `poll`. @throws SandglassError `invalid_request` */
   log(options?: LogOptions): ProgramState
   /**
    * Writes to its standard input, followed by a line break if `newline` is true.
    * @throws SandglassError `program_not_running`
    */
   write(data: Uint8Array | string, newline?: boolean): Promise<void>
-  /** The size of its terminal. @throws SandglassError `invalid_request` for a program without one. */
+  /** Sets the size of its terminal. @throws SandglassError `invalid_request` for a program without one. */
   resize(size: { readonly rows: number; readonly columns: number }): void
   /** Sends a signal, like `SIGINT`, to its process group. @throws SandglassError `program_not_running`, `invalid_request` */
   signal(name: string): void
   /** SIGTERM to its process group, and after `graceMs` (default 2000) the end of all its processes. Resolves at its end. */
   kill(options?: { readonly graceMs?: number }): Promise<ProgramExit>
-  /** Kills it, if it runs, and resolves when nothing of it is left. Idempotent; never rejects. */
+  /** Kills it, if it runs, and resolves when all its processes have ended. Idempotent; never rejects. */
   close(): Promise<void>
 }
 
-const MAX_LOG_BYTES = 1024 * 1024
-const LEAST_LOG_BYTES = 256 * 1024
-const MOST_LOG_BYTES = 256 * 1024 * 1024
+const DEFAULT_LOG_BYTES = 1024 * 1024
+const MIN_LOG_BYTES = 256 * 1024
+const MAX_LOG_BYTES = 256 * 1024 * 1024
 const KILL_GRACE_MS = 2000
 const MAX_GRACE_MS = 3_600_000
-/** Both windows fit into the log, with what a program leaves in its pipes, so that a reader misses nothing. */
+/** The share of the log for one window: both windows and the rest in the pipes fit into the log, so a reader misses nothing. */
 const WINDOW_SHARE = 8
 
-/** A program to be started, checked. */
+/** The checked arguments of {@link start}. */
 export interface CheckedStart {
   readonly program: CheckedProgram
   readonly maxLogBytes: number
@@ -80,10 +80,10 @@ export interface CheckedStart {
 
 /** @throws SandglassError `invalid_request`; TypeError for an option that does not exist. */
 export function checkStart(command: unknown, args: unknown, options: StartOptions): CheckedStart {
-  const { maxLogBytes = MAX_LOG_BYTES } = options
+  const { maxLogBytes = DEFAULT_LOG_BYTES } = options
   return {
     program: checkProgram('start', command, args, options, ['maxLogBytes'], null),
-    maxLogBytes: checkWhole('maxLogBytes', maxLogBytes, LEAST_LOG_BYTES, MOST_LOG_BYTES),
+    maxLogBytes: checkWhole('maxLogBytes', maxLogBytes, MIN_LOG_BYTES, MAX_LOG_BYTES),
   }
 }
 
@@ -162,21 +162,21 @@ class StartedProgram implements Program {
   }
 
   async write(data: Uint8Array | string, newline: boolean = false): Promise<void> {
-    this.#refuseOver()
+    this.#assertRunning()
     const bytes = Buffer.concat([Buffer.from(data), Buffer.from(newline ? '\n' : '')])
     using _call = this.#link.use()
     if (!(await this.#running.activity.write(bytes))) throw notRunning()
   }
 
   resize(size: { readonly rows: number; readonly columns: number }): void {
-    this.#refuseOver()
+    this.#assertRunning()
     if (this.#program.frame.tty === null) throw invalid('resize', 'the program has no terminal; start it with tty')
     this.#running.activity.send({ type: 'resize', ...checkTerminal(size) })
   }
 
   signal(name: string): void {
     if (!isSignal(name)) throw invalid('signal', `${formatValue(name)} is not the name of a signal, like SIGINT`)
-    this.#refuseOver()
+    this.#assertRunning()
     this.#running.activity.send({ type: 'signal', signal: name })
   }
 
@@ -208,7 +208,7 @@ class StartedProgram implements Program {
     yield* this.#log.read()
   }
 
-  #refuseOver(): void {
+  #assertRunning(): void {
     if (this.status === 'exited') throw notRunning()
   }
 }

@@ -18,13 +18,13 @@ interface ProgramsContext {
   readonly neighbours: Neighbours
   /** Names it in spans. */
   readonly execId: string
-  /** The deadline of programs that are run to their end. */
+  /** The timeout of programs that `exec` runs. */
   readonly timeoutSec: number
-  /** The error of programs and connections, where the engine has none. */
+  /** The error of calls for programs and connections, if the engine has none. */
   readonly refusal: SandglassError | undefined
   /** @throws SandglassError `workspace_closed`, `sandbox_busy` */
   open(): Link
-  /** The end of a synchronisation that a program must wait for; undefined if there is none. */
+  /** Returns the end of a synchronisation that a program must wait for; undefined if there is none. */
   blockingSync(): Promise<void> | undefined
 }
 
@@ -116,7 +116,10 @@ export class Programs {
     return { exec_id: this.#context.execId, cmd: frame.argv[0] ?? '', cwd: frame.cwd }
   }
 
-  /** Lowers the CPU limit of the whole workspace. The caller calls the result to restore it. @throws SandglassError `limit_not_enforceable` */
+  /**
+   * Lowers the CPU limit of the whole workspace. The caller calls the result to restore it. @throws SandglassError
+   * `limit_not_enforceable`
+   */
   async #lowerCpus(cpus: number): Promise<() => void> {
     const link = this.#context.open()
     using _call = link.use()

@@ -13,7 +13,7 @@ export async function checkFilesInput(given: unknown): Promise<readonly StagedFi
   return files
 }
 
-/** Writes files. Each appears as a whole or not at all; the first failure ends the transfer. */
+/** Writes files. Each file appears complete or not at all; the first failure ends the transfer. */
 export async function putFiles(
   link: Link,
   files: readonly StagedFile[],
@@ -24,7 +24,7 @@ export async function putFiles(
 }
 
 /**
- * Sends a pack, which `write` writes. It resolves to false if the sandbox takes no more.
+ * Sends a pack that `write` writes. `write` resolves to false if the sandbox reads no more.
  * @throws SandglassError of the sandbox, `aborted`, `invalid_request` for what `write` throws.
  */
 export async function sendPack(

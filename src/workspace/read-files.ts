@@ -12,9 +12,12 @@ export interface ReadBounds {
   readonly signal?: AbortSignal | undefined
 }
 
-/** The manner in which one read takes its files. */
-export interface ReadManner {
-  /** A file that is gone, or changes while it is read, is the part `header` with an error, or the part `broken`, and no error. */
+/** Options of one read. */
+export interface ReadOptions {
+  /**
+   * True to report a file that is gone, or changes while it is read, as a part `header` with an error, or `broken`, instead of
+   * throwing.
+   */
   readonly isLenient?: boolean
   /** True if it does not count as use of the workspace. */
   readonly isInternal?: boolean
@@ -25,15 +28,15 @@ const WINDOW_BYTES = 1024 * 1024
 const WHAT = 'a file could not be read'
 
 /**
- * The files at these paths as parts of a pack: for each path, in this order, a header, its bytes and an end. Anything
- * else from the sandbox is an error. Leaving the loop ends the read.
+ * Reads the files at these paths as parts of a pack: for each path, in this order, a header, its bytes and an end. Throws
+ * if the sandbox sends anything else. Leaving the loop ends the read.
  * @throws SandglassError `path_not_found`, `path_refused`, `too_large`, `workspace_io`, `aborted`
  */
 export async function* readFiles(
   link: Link,
   paths: readonly string[],
   { maxFileBytes, maxTotalBytes, signal }: ReadBounds,
-  { isLenient = false, isInternal = false }: ReadManner = {},
+  { isLenient = false, isInternal = false }: ReadOptions = {},
 ): AsyncGenerator<PackPart, void, void> {
   const question: Question = {
     type: 'files_read',
@@ -52,15 +55,16 @@ export async function* readFiles(
       yield part
     }
   }
-  if (!expected.isComplete || !reader.isBetween) throw makePackError('the sandbox sent less than was asked for')
+  if (!expected.isComplete || !reader.isBetween)
+    throw makePackError(`the sandbox sent fewer than the ${paths.length} requested files`)
 }
 
-/** One file as a stream of bytes. @throws SandglassError as {@link readFiles} does. */
+/** Reads one file as a stream of bytes. @throws SandglassError as {@link readFiles} does. */
 export async function* readFile(link: Link, path: string, bounds: ReadBounds): AsyncGenerator<Buffer, void, void> {
   for await (const part of readFiles(link, [path], bounds)) if (part.kind === 'bytes') yield part.bytes
 }
 
-/** One file as a whole. @throws SandglassError as {@link readFiles} does. */
+/** Reads one file into memory. @throws SandglassError as {@link readFiles} does. */
 export async function getFile(link: Link, path: string, bounds: ReadBounds): Promise<Uint8Array> {
   const parts: Buffer[] = []
   for await (const bytes of readFile(link, path, bounds)) parts.push(bytes)
@@ -93,7 +97,8 @@ class ExpectedFiles {
   check(part: PackPart): void {
     const path = this.#paths[this.#done] ?? ''
     if (part.kind === 'header') {
-      if (this.#current !== undefined || part.header.path !== path) throw makePackError('the sandbox sent another file')
+      if (this.#current !== undefined || part.header.path !== path)
+        throw makePackError(`the sandbox sent another file than ${formatPath(path)}`)
       if (part.header.error !== undefined) {
         if (!this.#isLenient) throw failureOf(formatPath(path), part.header.error)
         this.#done += 1
@@ -107,7 +112,7 @@ class ExpectedFiles {
       if (this.#fileBytes > this.#maxFileBytes)
         throw makeTooLargeError(path, `a file of more than ${this.#maxFileBytes} bytes`)
       if (this.#totalBytes > this.#maxTotalBytes)
-        throw makeTooLargeError(path, `more than ${this.#maxTotalBytes} bytes in all`)
+        throw makeTooLargeError(path, `the files have more than ${this.#maxTotalBytes} bytes in total`)
     } else {
       if (part.kind === 'broken' && !this.#isLenient)
         throw makePackError(`${formatPath(path)} changed while it was read`)

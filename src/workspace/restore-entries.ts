@@ -3,13 +3,13 @@ import type { Link } from './link.ts'
 import type { PackWriter } from './pack.ts'
 import { sendPack } from './put-files.ts'
 
-/** A file of at most this size is read ahead as a whole. */
+/** A file of at most this size is read ahead completely. */
 const MAX_SMALL_BYTES = 64 * 1024
-/** Files that are read ahead: each takes some calls of the store, which wait for their turn. */
+/** Maximum number of files that are read ahead, because each takes several calls of the store. */
 const AHEAD = 16
 
 /**
- * Writes files, links and directories out of a store. Each file is there as a whole or not at all.
+ * Writes files, links and directories of a store into the workspace. Each file appears complete or not at all.
  * @throws SandglassError of the store and of the sandbox, `aborted`
  */
 export async function restoreEntries(
@@ -37,7 +37,7 @@ async function writeEntries(
   for (const entry of entries) {
     if (entry.kind === 'link' && !(await pack.link(entry.path, entry.target))) return false
   }
-  // The last: the mode of a directory may forbid to write in it, or below it.
+  // Directories come last: their modes may forbid writing in them.
   for (const entry of entries.toReversed()) {
     if (entry.kind === 'directory' && !(await pack.directory(entry.path, entry.mode))) return false
   }
@@ -46,7 +46,7 @@ async function writeEntries(
 
 type Pieces = AsyncIterable<Uint8Array> | readonly Uint8Array[]
 
-/** The files in order, each with its content. */
+/** Yields the files in order, each with its content. */
 async function* contentsOf(
   trees: StoredTrees,
   files: readonly FileState[],
@@ -56,7 +56,7 @@ async function* contentsOf(
   for (const [index, file] of files.entries()) {
     while (begun.length < Math.min(files.length, index + AHEAD)) {
       const opening = contentOf(trees, files[begun.length] ?? file, signal)
-      opening.catch(() => undefined) // its turn reports it
+      opening.catch(() => undefined) // reported when it is awaited
       begun.push(opening)
     }
     const pieces = await begun[index]
@@ -72,7 +72,7 @@ async function contentOf(trees: StoredTrees, file: FileState, signal: AbortSigna
   return pieces
 }
 
-/** A large file is opened when its turn comes. */
+/** Opens a large file only when it is read. */
 async function* readLazily(
   trees: StoredTrees,
   file: FileState,

@@ -5,12 +5,12 @@ import type { Activity, ActivityEnd } from './activity.ts'
 import { liftCpuLimit, lowerCpuLimit } from './cpu-share.ts'
 import type { Link } from './link.ts'
 
-/** Lines up to this size overtake data of other activities; longer ones go in pieces, and take turns. */
+/** Lines up to this size are sent before the data of other activities; longer ones are sent in pieces that take turns. */
 const LINE_SLACK_BYTES = 64 * 1024
 
-/** A sandbox for one script: the part of a workspace's sandbox that concerns its run. */
+/** The view that one script has of the sandbox of its workspace. */
 export interface RunSandbox extends Sandbox {
-  /** Ends its hold on the workspace, when the run has settled. */
+  /** Releases the workspace, when the run has settled. */
   release(): Promise<void>
 }
 
@@ -24,8 +24,8 @@ export interface RunFacts {
 }
 
 /**
- * A sandbox whose channel carries the lines of one run. The executor that uses it does not know that others share the
- * sandbox; it "destroys" only what belongs to the run.
+ * A sandbox whose channel carries the lines of one run. The executor does not know that others share the
+ * sandbox: its `destroy` ends only the run.
  * @throws SandglassError as {@link Link.open} does.
  */
 export function openRun(
@@ -62,7 +62,7 @@ class RunLines implements SharedChannel {
 
   constructor(link: Link, maxOutputBytes: number) {
     this.#link = link
-    // The sandbox stops at the window, but it does not cut a line.
+    // The sandbox stops at the window, but never splits a line.
     this.#maxHeld = FRAMES_WINDOW_BYTES + 2 * Math.max(maxOutputBytes, FRAMES_WINDOW_BYTES * 4)
   }
 
@@ -75,7 +75,7 @@ class RunLines implements SharedChannel {
     line.copy(bytes)
     bytes[line.length] = 0x0a
     this.#held += bytes.length
-    if (this.#held > this.#maxHeld) this.#link.lose('it sent more lines of a run than it may')
+    if (this.#held > this.#maxHeld) this.#link.lose('it sent more lines of a run than its window allows')
     else this.#queue.put(bytes)
     if (isLast) this.#end()
   }
@@ -113,7 +113,7 @@ class RunLines implements SharedChannel {
       return
     }
     const { head, body } = partsOfExecute(request)
-    // As one line, however long: the sandbox takes no input of a run that it does not know yet.
+    // Sent as one line, however long: the sandbox accepts input only for a run that it knows.
     this.#begun = true
     await this.#link.outbound.send(head)
     for (const piece of body) await this.#activity?.write(piece)
@@ -123,11 +123,11 @@ class RunLines implements SharedChannel {
     this.#end()
   }
 
-  /** Ends the run, if it is still under way; resolves when the sandbox has confirmed that, or is lost. */
+  /** Ends the run, if it is still in progress; resolves when the sandbox has confirmed that, or is lost. */
   async stop(): Promise<void> {
     const activity = this.#activity
     if (activity === undefined) return
-    // The sandbox knows nothing of a run that was not sent.
+    // The sandbox does not know a run whose request was not sent.
     if (this.#begun && !this.#isOver) activity.cancel()
     else this.#end()
     await this.#over.promise
@@ -187,7 +187,7 @@ class SharedSandbox implements RunSandbox {
     return liftCpuLimit(this.#sandbox, this.#link)
   }
 
-  /** Ends the run, never the workspace: only a sandbox that does not confirm the end of a run is lost. */
+  /** Ends the run, never the workspace: the sandbox is lost only if it does not confirm the end of the run. */
   destroy(): Promise<void> {
     return this.#lines.stop()
   }

@@ -16,9 +16,9 @@ export interface ProgramExit {
   readonly exitCode: number
   /** The signal that ended it, like `SIGKILL`; null if it ended by itself. */
   readonly signal: string | null
-  /** True if it was killed because its `timeoutSec` was over. */
+  /** True if it was killed because its `timeoutSec` had elapsed. */
   readonly timedOut: boolean
-  /** True if SIGKILL ended it (or it exited with 137, as shells do) while the kernel killed for memory in this workspace. */
+  /** True if SIGKILL ended it (or it exited with 137, as shells do) and there was an OOM kill in this workspace meanwhile. */
   readonly outOfMemory: boolean
   /** Bytes that it wrote. */
   readonly stdoutBytes: number
@@ -26,16 +26,16 @@ export interface ProgramExit {
   readonly durationMs: number
 }
 
-/** Takes the output of a program, redacted. `received` are the bytes to credit when it was taken. */
+/** Receives the redacted output of a program. `received` is the number of bytes to credit when the output was processed. */
 export interface OutputSink {
   take(output: ProgramOutput, received: number): void
-  /** The program is over. */
+  /** Called at the end of the program. */
   close(error?: SandglassError): void
 }
 
 type Stream = ProgramOutput['stream']
 
-/** After the deadline the sandbox kills the program, and needs processor time for it. */
+/** After the deadline the sandbox kills the program, and needs CPU time for it. */
 const BOOST_AFTER_MS = 100
 /** The sandbox has its own clock; if it does not act, the host does. */
 const BACKSTOP_MS = 2000
@@ -44,7 +44,7 @@ const KILLED_EXIT_CODE = 137
 /** The marker of a secret is longer than the secret, which can have four characters. So with secrets the window is smaller. */
 const SECRETS_WINDOW_SHARE = 4
 
-/** Everything that starting a program takes. */
+/** The options of a program to start. */
 export interface ProgramStart {
   readonly sandbox: Sandbox
   readonly link: Link
@@ -60,9 +60,9 @@ export interface ProgramStart {
 /** A program in a sandbox, from its start to its end. */
 export class RunningProgram implements ActivityHandler {
   readonly activity: Activity
-  /** Resolves when the program was executed. */
+  /** Resolves when the program has been executed. */
   readonly started: Promise<void>
-  /** Rejects when it could not be executed, with the sandbox, and with the error of a callback or of its input. */
+  /** Rejects when the program could not be executed, when the sandbox is lost, or with the error of a callback or of its input. */
   readonly exited: Promise<ProgramExit>
   readonly #program: CheckedProgram
   readonly #sandbox: Sandbox
@@ -111,13 +111,13 @@ export class RunningProgram implements ActivityHandler {
     if (program.signal?.aborted === true) this.#onAbort()
   }
 
-  /** Writes all of it and ends the input. */
+  /** Writes all data and ends the input. */
   async feed(data: ProgramInputData): Promise<void> {
     try {
       if (typeof data === 'string' || data instanceof Uint8Array) await this.activity.write(Buffer.from(data))
       else
         for await (const piece of piecesUntil(data, this.exited)) {
-          // A program that has ended reads nothing: the source is left.
+          // A program that has ended reads nothing: stop reading the source.
           if (!(await this.activity.write(Buffer.from(piece)))) break
         }
       this.activity.endInput()
@@ -126,7 +126,7 @@ export class RunningProgram implements ActivityHandler {
     }
   }
 
-  /** Ends it, because something of the caller failed; {@link exited} rejects with this error. */
+  /** Ends the program, because a callback or the input of the caller failed; {@link exited} rejects with this error. */
   fail(error: unknown): void {
     this.#failure ??= { error }
     this.cancel()
@@ -184,7 +184,9 @@ export class RunningProgram implements ActivityHandler {
     if ('lost' in end) return { error: end.lost }
     const { error } = end.done
     if (error === null && end.done.ending !== null) return undefined
-    return { error: new ProgramFailure(error ?? { code: 'io', message: 'the sandbox did not say how it ended' }) }
+    return {
+      error: new ProgramFailure(error ?? { code: 'io', message: 'the sandbox did not report how the program ended' }),
+    }
   }
 
   #exitOf({ ending, result, duration_ms }: ActivityDoneFrame): ProgramExit {
@@ -219,13 +221,13 @@ export class RunningProgram implements ActivityHandler {
     this.#timers = [at(BOOST_AFTER_MS, () => this.#lift()), at(BACKSTOP_MS, () => this.cancel())]
   }
 
-  /** The sandbox shares its limit with what it has to kill. */
+  /** Lifts the CPU limit, which the sandbox shares with the processes that it has to kill. */
   #lift(): void {
     this.#lifted ??= liftCpuLimit(this.#sandbox, this.#link)
   }
 }
 
-/** A program could not be executed. */
+/** The error of a program that could not be executed. */
 export class ProgramFailure extends SandglassError {
   readonly failure: ActivityFailure
 

@@ -12,7 +12,7 @@ import { writeSmall } from './target-file.ts'
 /** Options of {@link WorkspaceActivities.save}. */
 export interface SaveOptions extends CollectOptions {
   /**
-   * Replaces files that are there. Default false: then nothing is saved if one is there, or if a directory is or would become a
+   * Replaces existing files. Default false: then nothing is saved if a file exists, or if a directory is or would become a
    * repository, whose files tools obey.
    */
   readonly overwrite?: boolean
@@ -27,12 +27,12 @@ export interface SavedFile {
 
 /** Paths in one request, which is a single line on the wire. */
 const BATCH = 256
-/** From this number of files on, a thread saves more time than its start takes. */
+/** From this number of files on, starting a thread saves time. */
 const MANY_FILES = 500
 
 /**
  * Saves what globs match below a directory of the host. Names and sizes are hostile: nothing is written outside of it or
- * through a link, and names that a case-insensitive file system takes for one are refused.
+ * through a link, and names that are equal on a case-insensitive file system are rejected.
  * @throws SandglassError `too_large`, `path_refused`, `no_space`, `workspace_io`, `aborted`
  */
 export async function saveFiles(
@@ -47,8 +47,10 @@ export async function saveFiles(
   for await (const entry of matchingFiles(link, globs, bounds)) {
     entries.push(entry)
     total += entry.size
-    if (entry.size > bounds.maxFileBytes || total > bounds.maxTotalBytes)
-      throw new SandglassError('too_large', `${formatPath(entry.path)}: raise maxFileBytes or maxTotalBytes to save it`)
+    if (entry.size > bounds.maxFileBytes)
+      throw tooLarge(entry, `it has ${entry.size} bytes; at most ${bounds.maxFileBytes}, raise maxFileBytes`)
+    if (total > bounds.maxTotalBytes)
+      throw tooLarge(entry, `with it, more than ${bounds.maxTotalBytes} bytes in total; raise maxTotalBytes`)
   }
   refuseTwins(entries)
   await using thread = entries.length < MANY_FILES ? undefined : new SmallFiles(writeSmall)
@@ -63,7 +65,7 @@ export async function saveFiles(
     for (const { size } of batch) left -= size
     saved.push(...batch)
   }
-  await writer.idle()
+  await writer.drain()
   return saved
 }
 
@@ -91,7 +93,11 @@ async function saveBatch(
   return saved
 }
 
-/** Refuses names, also of directories, that differ only by case or by Unicode normalization. */
+function tooLarge({ path }: FileEntry, problem: string): SandglassError {
+  return new SandglassError('too_large', `${formatPath(path)}: ${problem}`)
+}
+
+/** Throws for names, also of directories, that differ only by case or by Unicode normalization. */
 function refuseTwins(entries: readonly FileEntry[]): void {
   const names = new Map<string, string>()
   for (const { path } of entries) {
@@ -102,7 +108,7 @@ function refuseTwins(entries: readonly FileEntry[]): void {
       if (other !== part)
         throw new SandglassError(
           'path_refused',
-          `${formatPath(part)} and ${formatPath(other)} are one name on a file system that ignores case; rename one`,
+          `${formatPath(part)} and ${formatPath(other)} are the same name on a file system that ignores case; rename one`,
         )
       names.set(folded, part)
       if (end === -1) break

@@ -1,4 +1,4 @@
-/** Numbers of signals in Linux, whatever the host is. */
+/** The numbers of signals on Linux, whatever the system of the host. */
 const NUMBERS: Readonly<Record<string, number>> = {
   SIGHUP: 1,
   SIGINT: 2,
@@ -33,7 +33,7 @@ const NUMBERS: Readonly<Record<string, number>> = {
   SIGSYS: 31,
 }
 
-/** The exit code of a program as a shell reports it; 128 for a signal without a name. */
+/** Returns the exit code of a program as a shell reports it; 128 for a signal without a name. */
 export function exitCodeOf(exitCode: number | null, signal: string | null): number {
   if (exitCode !== null) return exitCode
   return 128 + (signal === null ? 0 : (NUMBERS[signal] ?? (Number(signal.replace(/\D+/g, '')) || 0)))

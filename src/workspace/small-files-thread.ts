@@ -1,14 +1,14 @@
 import { closeSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { parentPort } from 'node:worker_threads'
 import { errnoOf, messageOf } from '../errors/index.ts'
-import type { Batch, SmallFile, Written } from './small-files.ts'
+import type { Batch, SmallFile, WriteResult } from './small-files.ts'
 
-/* The program of the thread that writes small files. A system call costs less here than a turn of the host's event loop. */
+/* The program of the thread that writes small files. A system call takes less time here than a turn of the host's event loop. */
 parentPort?.on('message', ({ files, bytes }: Batch) => parentPort?.postMessage(writeAll(files, bytes)))
 parentPort?.postMessage('ready')
 
 /** Writes the files in order, up to the first that fails. */
-function writeAll(files: readonly SmallFile[], bytes: Uint8Array): Written {
+function writeAll(files: readonly SmallFile[], bytes: Uint8Array): WriteResult {
   let start = 0
   for (const [index, file] of files.entries()) {
     try {
@@ -21,17 +21,17 @@ function writeAll(files: readonly SmallFile[], bytes: Uint8Array): Written {
   return {}
 }
 
-function write({ written, whole, permissions }: SmallFile, bytes: Uint8Array): void {
-  const fd = openSync(written, 'wx', permissions)
+function write({ temporaryPath, finalPath, permissions }: SmallFile, bytes: Uint8Array): void {
+  const fd = openSync(temporaryPath, 'wx', permissions)
   try {
     try {
       for (let at = 0; at < bytes.length;) at += writeSync(fd, bytes, at)
     } finally {
       closeSync(fd)
     }
-    if (written !== whole) renameSync(written, whole)
+    if (temporaryPath !== finalPath) renameSync(temporaryPath, finalPath)
   } catch (error) {
-    rmSync(written, { force: true })
+    rmSync(temporaryPath, { force: true })
     throw error
   }
 }

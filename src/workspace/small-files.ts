@@ -7,28 +7,28 @@ export interface SmallFile {
   /** Its name in errors. */
   readonly path: string
   /** The path that is created. If it exists, writing fails. */
-  readonly written: string
+  readonly temporaryPath: string
   /** The path that the complete file gets; it may be the same. */
-  readonly whole: string
+  readonly finalPath: string
   readonly permissions: number
   readonly size: number
 }
 
-/** A message to the thread: files, and their contents one after the other. */
+/** A message to the thread: files, and their concatenated contents. */
 export interface Batch {
   readonly files: readonly SmallFile[]
   readonly bytes: Uint8Array
 }
 
 /** The answer of the thread to a batch: the first file that failed, if any. */
-export interface Written {
+export interface WriteResult {
   readonly failed?: number
   readonly message?: string
   readonly errno?: string | undefined
 }
 
-/** Small files that the host's own thread writes, and paths that are looked at, at the same time. */
-export const MAX_SIDE_BY_SIDE = 8
+/** Maximum number of concurrent file writes or lookups on the host's thread. */
+export const MAX_CONCURRENT = 8
 const BATCH_BYTES = 256 * 1024
 const BATCH_FILES = 512
 const HEAP_MB = 32
@@ -36,8 +36,9 @@ const YOUNG_MB = 2
 
 /**
  * A thread that writes small files. Opening, writing, closing and renaming one takes four turns of the host's event loop, which
- * cost several times as much as the calls themselves. The thread takes some 45 ms of processor time to start. If it cannot be started,
- * for example because the process may start none, the host's own thread writes the files.
+ * cost several times as much as the calls themselves. The thread takes some 45 ms of processor time to start. If it cannot be
+ * started,
+ * for example because the process may start none, the host's thread writes the files.
  */
 export class SmallFiles implements AsyncDisposable {
   readonly #writeHere: (file: SmallFile, pieces: readonly Uint8Array[]) => Promise<void>
@@ -47,18 +48,18 @@ export class SmallFiles implements AsyncDisposable {
   #pieces: Uint8Array[] = []
   #size = 0
   #writing: Promise<void> = Promise.resolve()
-  #answer = Promise.withResolvers<Written>()
+  #answer = Promise.withResolvers<WriteResult>()
 
-  /** @param writeHere writes a file on the host's own thread, and throws as {@link add} does. */
+  /** @param writeHere writes a file on the host's thread, and throws as {@link add} does. */
   constructor(writeHere: (file: SmallFile, pieces: readonly Uint8Array[]) => Promise<void>) {
     this.#writeHere = writeHere
     this.#worker = startWorker()
     this.#isStarted = this.#worker === undefined ? Promise.resolve(false) : hasStarted(this.#worker)
-    this.#worker?.on('message', (message: Written | 'ready') => {
+    this.#worker?.on('message', (message: WriteResult | 'ready') => {
       if (message !== 'ready') this.#answer.resolve(message)
     })
     this.#worker?.on('error', (error: Error) => this.#fail(error))
-    this.#worker?.on('exit', () => this.#fail(new Error('it ended')))
+    this.#worker?.on('exit', () => this.#fail(new Error('it exited before it answered')))
     this.#answer.promise.catch(() => undefined)
   }
 
@@ -74,12 +75,12 @@ export class SmallFiles implements AsyncDisposable {
   }
 
   /** Resolves when all files are written. @throws as {@link add} does. */
-  async idle(): Promise<void> {
+  async drain(): Promise<void> {
     await this.#flush()
     await this.#writing
   }
 
-  /** Ends the thread when it has written its batch. Other files are dropped. */
+  /** Ends the thread when it has written its current batch. Other files are dropped. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#writing.catch(() => undefined)
     await this.#worker?.terminate()
@@ -99,29 +100,29 @@ export class SmallFiles implements AsyncDisposable {
     this.#size = 0
     if (files.length === 0) return
     this.#writing = this.#write({ files, bytes })
-    // The next caller that waits for it gets the error.
+    // The next caller that awaits the promise gets the error.
     this.#writing.catch(() => undefined)
   }
 
   async #write(batch: Batch): Promise<void> {
-    if (this.#worker === undefined || !(await this.#isStarted)) return this.#writeSideBySide(batch)
+    if (this.#worker === undefined || !(await this.#isStarted)) return this.#writeConcurrently(batch)
     this.#worker.postMessage(batch, [batch.bytes.buffer as ArrayBuffer])
     const { failed, message, errno } = await this.#answer.promise
-    this.#answer = Promise.withResolvers<Written>()
+    this.#answer = Promise.withResolvers<WriteResult>()
     this.#answer.promise.catch(() => undefined)
     if (failed === undefined) return
     throw unsavedError(batch.files[failed]?.path ?? '', Object.assign(new Error(message), { code: errno }))
   }
 
-  async #writeSideBySide({ files, bytes }: Batch): Promise<void> {
+  async #writeConcurrently({ files, bytes }: Batch): Promise<void> {
     let start = 0
-    for (let at = 0; at < files.length; at += MAX_SIDE_BY_SIDE) {
+    for (let at = 0; at < files.length; at += MAX_CONCURRENT) {
       const writing: Promise<void>[] = []
-      for (const file of files.slice(at, at + MAX_SIDE_BY_SIDE)) {
+      for (const file of files.slice(at, at + MAX_CONCURRENT)) {
         writing.push(this.#writeHere(file, [bytes.subarray(start, start + file.size)]))
         start += file.size
       }
-      // Also where one fails, the others have ended when its error comes.
+      // If one write fails, wait for the others before throwing.
       await Promise.allSettled(writing)
       await Promise.all(writing)
     }
@@ -134,12 +135,12 @@ export class SmallFiles implements AsyncDisposable {
   }
 }
 
-/** Undefined if this process may start no thread, or has no room for one. */
+/** Starts the thread; undefined if this process may not or cannot start one. */
 function startWorker(): Worker | undefined {
   try {
     return new Worker(siblingModule(import.meta.url, 'small-files-thread'), {
       name: 'sandglass-files',
-      // Nothing of the host's environment or flags is needed there.
+      // The thread needs no environment variables or flags of the host.
       env: {},
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: HEAP_MB, maxYoungGenerationSizeMb: YOUNG_MB },

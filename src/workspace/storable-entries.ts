@@ -12,11 +12,11 @@ export interface StorableEntries {
   readonly skipped: SkippedFile[]
 }
 
-const TOO_LARGE = 'with it, the files have more bytes than the disk of the workspace (limits.diskBytes)'
+const TOO_LARGE = 'with it, the files exceed the disk of the workspace; raise limits.diskBytes'
 
 /**
  * Lists everything in a workspace, and decides what can be stored.
- * @param maxBytes of all files together; those beyond it are left out.
+ * @param maxBytes maximum of all files together; files beyond it are skipped.
  * @throws SandglassError `too_large` for too many entries, `aborted`
  */
 export async function listStorable(link: Link, maxBytes: number, signal: AbortSignal): Promise<StorableEntries> {
@@ -45,14 +45,14 @@ export async function listStorable(link: Link, maxBytes: number, signal: AbortSi
   return { entries, skipped }
 }
 
-/** Why an entry is not stored; undefined for one that is. */
+/** The reason why an entry is not stored; undefined for one that is. */
 function skipReasonOf({ kind, path, target }: EntryOnWire): SkippedFile | undefined {
   if (kind === 'other') return { path, reason: 'special', message: 'it is a FIFO, a socket or a device' }
   if (kind !== 'link' || staysInside(path, target ?? '')) return undefined
   return { path, reason: 'link', message: `it leads out of the workspace, to ${formatPath(target ?? '')}` }
 }
 
-/** True if the text of a link leads to a path of the workspace, whatever is there. */
+/** True if the target of a link is a path in the workspace, whether it exists or not. */
 function staysInside(path: string, target: string): boolean {
   if (target === '' || target.includes('\0')) return false
   const isAbsolute = target.startsWith('/')

@@ -6,15 +6,15 @@ import type { PackHeader } from './pack.ts'
 import { readFiles } from './read-files.ts'
 import { ConcurrentTasks } from './concurrent-tasks.ts'
 
-/** The end of the transfer of a file into a store. */
+/** The result of storing one file. */
 export type Stored = { readonly state: FileState } | { readonly isGone: boolean; readonly message: string }
 
 /** Paths in one request, which is a single line on the wire. */
 const BATCH = 256
-/** A file of more bytes is stored while it arrives. */
+/** A larger file is stored while it is received. */
 const MAX_SMALL_BYTES = 64 * 1024
-/** Small files that are stored at the same time: each waits for the disk several times. */
-const SIDE_BY_SIDE = 8
+/** Maximum number of small files that are stored concurrently, because each waits for the disk several times. */
+const MAX_CONCURRENT = 8
 
 /** The bounds of a transfer. */
 interface Bounds {
@@ -40,7 +40,7 @@ export async function storeFiles(
   try {
     for (let at = 0; at < files.length; at += BATCH)
       await storeBatch(link, files.slice(at, at + BATCH), uploads, bounds, onStored)
-    await uploads.idle()
+    await uploads.drain()
   } catch (error) {
     await uploads.abandon(error)
     throw error
@@ -75,12 +75,12 @@ async function storeBatch(
   }
 }
 
-/** Files on their way into a store, which come one after the other. */
+/** Stores files that are received one after the other. */
 class Uploads {
   readonly #trees: StoredTrees
   readonly #known: Set<string>
   readonly #signal: AbortSignal
-  readonly #storing = new ConcurrentTasks(SIDE_BY_SIDE)
+  readonly #storing = new ConcurrentTasks(MAX_CONCURRENT)
   #header: PackHeader | undefined
   /** The bytes of the file so far, while it is small. */
   #pieces: Uint8Array[] = []
@@ -109,7 +109,7 @@ class Uploads {
     for (const piece of [...this.#pieces.splice(0), bytes]) await this.#large.write(piece)
   }
 
-  /** The current file is complete. Waits until there is room for another one. */
+  /** Completes the current file. Waits until another one may begin. */
   async finish(onStored: (state: FileState) => void): Promise<void> {
     const { path = '', mode = 0 } = this.#header ?? {}
     const large = this.#large
@@ -130,11 +130,11 @@ class Uploads {
   }
 
   /** Resolves when everything is stored. */
-  async idle(): Promise<void> {
+  async drain(): Promise<void> {
     await this.#storing.awaitDone()
   }
 
-  /** Gives up the current file. */
+  /** Drops the current file. */
   async abandon(error: unknown): Promise<void> {
     await this.#large?.abandon(error)
     this.#large = undefined
@@ -142,7 +142,7 @@ class Uploads {
   }
 }
 
-/** A file that is stored while it arrives. The store takes a piece before the next one is asked for. */
+/** A file that is stored while it is received. The store reads a piece before the next one is requested. */
 class LargeUpload {
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>
   readonly #stored: Promise<{ readonly sha256: string; readonly size: number }>
@@ -152,14 +152,14 @@ class LargeUpload {
     this.#writer = writable.getWriter()
     this.#writer.closed.catch(() => undefined)
     this.#stored = trees.put(readable, signal)
-    this.#stored.catch(() => undefined) // its turn reports it
+    this.#stored.catch(() => undefined) // reported when it is awaited
   }
 
   /** @throws what the store throws. */
   async write(bytes: Uint8Array): Promise<void> {
     const written = this.#writer.write(bytes)
     written.catch(() => undefined)
-    // A store that gave up reads no more.
+    // After a failure the store reads no more.
     await Promise.race([written, this.#stored])
   }
 
@@ -170,7 +170,7 @@ class LargeUpload {
   }
 
   async abandon(error: unknown): Promise<void> {
-    // A write that a store does not take any more never settles, and an abort waits for it.
+    // A write that the store no longer reads never settles, and the abort waits for it.
     this.#writer.abort(error).catch(() => undefined)
     await this.#stored.catch(() => undefined)
   }

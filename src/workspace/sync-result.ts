@@ -19,15 +19,15 @@ export interface Checkpoint {
   readonly createdAt: Date
   readonly files: number
   readonly bytes: number
-  /** Scripts and programs that were under way. They were not stopped: what they wrote meanwhile may be there in part. */
+  /** Scripts and programs in progress. They were not stopped: files that they wrote meanwhile may be incomplete. */
   readonly running: readonly string[]
 }
 
-/** The changes that brought back a checkpoint. */
+/** The changes that restored a checkpoint. */
 export interface RestoreResult {
-  /** Files, links and directories that were written, and removed. All others were as they should be. */
+  /** Numbers of files, links and directories that were written, and removed. All others were unchanged. */
   readonly written: number
   readonly removed: number
-  /** Scripts and programs that were under way. They were not stopped. */
+  /** Scripts and programs in progress. They were not stopped. */
   readonly running: readonly string[]
 }

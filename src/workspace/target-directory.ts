@@ -4,7 +4,7 @@ import { lstat, mkdir, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { errnoOf, SandglassError } from '../errors/index.ts'
 import { formatPath, repositoryMadeOf } from '../support/index.ts'
-import { MAX_SIDE_BY_SIDE } from './small-files.ts'
+import { MAX_CONCURRENT } from './small-files.ts'
 import { attempt, type Place } from './target-file.ts'
 
 type Found = 'nothing' | 'file' | 'directory' | 'other'
@@ -14,7 +14,7 @@ export class TargetDirectory {
   readonly #directory: string
   readonly #overwrite: boolean
   #root = ''
-  /** Paths that were found to be directories, and not links. */
+  /** Paths that are known to be directories, and not links. */
   readonly #checked = new Set<string>()
 
   constructor(directory: string, overwrite: boolean) {
@@ -22,15 +22,15 @@ export class TargetDirectory {
     this.#overwrite = overwrite
   }
 
-  /** Makes the directory. Before any file is written, refuses paths at which something is in the way. */
+  /** Makes the directory. Before any file is written, throws if a path is occupied. */
   async prepare(paths: readonly string[]): Promise<void> {
     await attempt(this.#directory, async () => {
       await mkdir(this.#directory, { recursive: true })
       this.#root = await realpath(this.#directory)
     })
     const parents = new Map<string, Promise<Found>>()
-    for (let at = 0; at < paths.length; at += MAX_SIDE_BY_SIDE) {
-      const some = paths.slice(at, at + MAX_SIDE_BY_SIDE)
+    for (let at = 0; at < paths.length; at += MAX_CONCURRENT) {
+      const some = paths.slice(at, at + MAX_CONCURRENT)
       const kinds = await Promise.all(some.map((path) => attempt(path, () => this.#kindOf(path, parents))))
       for (const [index, path] of some.entries()) this.#refuse(path, kinds[index])
     }
@@ -38,7 +38,7 @@ export class TargetDirectory {
     if (made === undefined) return
     throw new SandglassError(
       'path_refused',
-      `${formatPath(join(this.#directory, made))} is or would become a repository, whose files tools obey; overwrite: true allows it`,
+      `${formatPath(join(this.#directory, made))} is or would become a repository, whose files tools obey; set overwrite: true to allow it`,
     )
   }
 
@@ -46,17 +46,17 @@ export class TargetDirectory {
     if (found === 'nothing' || (found === 'file' && this.#overwrite)) return
     throw new SandglassError(
       'path_refused',
-      `${formatPath(join(this.#directory, path))} is there${found === 'file' ? '; overwrite: true replaces it' : ', and no regular file'}`,
+      `${formatPath(join(this.#directory, path))} already exists${found === 'file' ? '; set overwrite: true to replace it' : ' and is not a regular file'}`,
     )
   }
 
-  /** Returns the place of a new file, and makes the directories above it. */
+  /** Returns the paths of a new file, and makes the directories above it. */
   async place(path: string, mode: number): Promise<Place> {
     await attempt(path, () => this.#makeParents(path))
-    const whole = join(this.#root, path)
-    // A file that exists is replaced as a whole; a new one is created where nothing is, so no link is followed.
-    const written = this.#overwrite ? join(this.#root, `.${randomUUID()}.part`) : whole
-    return { path, written, whole, permissions: mode & 0o111 ? 0o755 : 0o644 }
+    const finalPath = join(this.#root, path)
+    // An existing file is replaced atomically; a new one is created at a path that does not exist, so no link is followed.
+    const temporaryPath = this.#overwrite ? join(this.#root, `.${randomUUID()}.part`) : finalPath
+    return { path, temporaryPath, finalPath, permissions: mode & 0o111 ? 0o755 : 0o644 }
   }
 
   /** The kind of the entry at a path; no link is followed. Most files share their directories: each is looked up once. */
@@ -82,7 +82,7 @@ export class TargetDirectory {
       await mkdir(parent).catch((error: unknown) => {
         if (errnoOf(error) !== 'EEXIST') throw error
       })
-      if (!(await lstat(parent)).isDirectory()) throw new Error('a part of the path is not a directory')
+      if (!(await lstat(parent)).isDirectory()) throw new Error(`${formatPath(path.slice(0, end))} is not a directory`)
       this.#checked.add(parent)
     }
   }

@@ -8,14 +8,14 @@ export type Place = Omit<SmallFile, 'size'>
 export class TargetFile {
   readonly #path: string
   readonly #handle: FileHandle
-  readonly #written: string
-  readonly #whole: string
+  readonly #temporaryPath: string
+  readonly #finalPath: string
 
-  constructor(path: string, handle: FileHandle, written: string, whole: string) {
+  constructor(path: string, handle: FileHandle, temporaryPath: string, finalPath: string) {
     this.#path = path
     this.#handle = handle
-    this.#written = written
-    this.#whole = whole
+    this.#temporaryPath = temporaryPath
+    this.#finalPath = finalPath
   }
 
   async write(bytes: Uint8Array): Promise<void> {
@@ -25,23 +25,26 @@ export class TargetFile {
   async finish(): Promise<void> {
     await attempt(this.#path, async () => {
       await this.#handle.close()
-      if (this.#written !== this.#whole) await rename(this.#written, this.#whole)
+      if (this.#temporaryPath !== this.#finalPath) await rename(this.#temporaryPath, this.#finalPath)
     })
   }
 
-  /** Removes what was written of it. */
+  /** Removes the incomplete file. */
   async abandon(): Promise<void> {
     await this.#handle.close().catch(() => undefined)
-    await unlink(this.#written).catch(() => undefined)
+    await unlink(this.#temporaryPath).catch(() => undefined)
   }
 }
 
-/** Creates a file where nothing is. @throws SandglassError `no_space`, `path_refused` */
-export async function createFile({ path, written, whole, permissions }: Place): Promise<TargetFile> {
-  return attempt(path, async () => new TargetFile(path, await open(written, 'wx', permissions), written, whole))
+/** Creates a file at a path that does not exist. @throws SandglassError `no_space`, `path_refused` */
+export async function createFile({ path, temporaryPath, finalPath, permissions }: Place): Promise<TargetFile> {
+  return attempt(
+    path,
+    async () => new TargetFile(path, await open(temporaryPath, 'wx', permissions), temporaryPath, finalPath),
+  )
 }
 
-/** Writes a small file. If that fails, nothing of it stays. */
+/** Writes a small file. If that fails, removes it. */
 export async function writeSmall(place: Place, pieces: readonly Uint8Array[]): Promise<void> {
   const file = await createFile(place)
   try {
@@ -53,7 +56,7 @@ export async function writeSmall(place: Place, pieces: readonly Uint8Array[]): P
   }
 }
 
-/** Does something with a file. @throws SandglassError `no_space`, `path_refused`, which name its path */
+/** Runs a step on a file. @throws SandglassError `no_space`, `path_refused`, which name its path */
 export async function attempt<T>(path: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()

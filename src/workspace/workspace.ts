@@ -55,9 +55,9 @@ export interface BorrowedSandbox {
   release(): Promise<void>
 }
 
-const MAX_GET_BYTES = 64 * 1024 * 1024
-const MOST_GET_BYTES = 2 ** 31
-/** A session ends behind the rollbacks of its branches, which the sandbox does one after the other. */
+const DEFAULT_GET_BYTES = 64 * 1024 * 1024
+const MAX_GET_BYTES = 2 ** 31
+/** A session ends after the rollbacks of its branches, which the sandbox performs one after the other. */
 const SESSION_CANCEL_MS = 4000
 
 /** A workspace over a sandbox that it owns. */
@@ -67,21 +67,21 @@ export class ActivityWorkspace implements WorkspaceActivities {
   readonly #link: Link
   readonly #idle: IdleClock
   readonly #claim: ReturnType<typeof claim>
-  /** Names it in its spans. */
+  /** Its id in spans. */
   readonly #execId: string
   readonly #neighbours: Neighbours
   readonly #programs: Programs
   readonly #inputs: Inputs
   #persisted: PersistedFiles | undefined
-  /** True while the files of a script are put that must then run alone: what begins now would keep it from running. */
+  /** True while the files of a script are written that must then run alone: no other activity may begin meanwhile. */
   #isReserved = false
   #closing: { readonly why: SandglassError; readonly done: Promise<void> } | undefined
 
   /**
-   * @param options.timeoutSec of programs that are run to their end.
+   * @param options.timeoutSec the timeout of programs that `exec` runs.
    * @param options.idleTimeoutSec closes it after that time without use.
    * @param options.executionId names it in its spans; default: its id.
-   * @param options.noPrograms the error of programs and connections, where the engine has none.
+   * @param options.noPrograms the error of calls for programs and connections, if the engine has none.
    */
   constructor(
     sandbox: Sandbox,
@@ -126,7 +126,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
   }
 
   /**
-   * Brings back the files that a store has, and keeps them there from now on. The lease is the workspace's own.
+   * Restores the files that a store has, and keeps them there from now on. The workspace owns the lease.
    * @throws SandglassError of the store and of the sandbox, `aborted`
    */
   async persist(lease: WorkspaceLease, signal: AbortSignal, options: PersistOptions): Promise<void> {
@@ -176,17 +176,17 @@ export class ActivityWorkspace implements WorkspaceActivities {
     return this.#sandbox.closed
   }
 
-  /** Why it is closed; undefined while it is open. */
+  /** The reason why it is closed; undefined while it is open. */
   get closedBy(): SandglassError | undefined {
     return this.#closing?.why
   }
 
-  /** A caller uses it, until the result is disposed of. @throws SandglassError `workspace_closed` */
+  /** Keeps it from being idle until the result is disposed of. @throws SandglassError `workspace_closed` */
   use(): Disposable {
     return this.#open().use()
   }
 
-  /** A sandbox for one script. Its files are there when this resolves. */
+  /** Returns a sandbox for one script, with its files in place. */
   async borrow(request: BorrowRequest): Promise<BorrowedSandbox> {
     const { executionId, files, hasSecrets, shareSecrets, maxOutputBytes, group, signal } = request
     const checked = files === undefined ? [] : await checkFilesInput(files)
@@ -217,8 +217,8 @@ export class ActivityWorkspace implements WorkspaceActivities {
   }
 
   /**
-   * Begins a session. Between two cells nobody uses the workspace.
-   * @param group the same for it and its branches.
+   * Begins a session. Between two cells, the session does not count as use of the workspace.
+   * @param group a key that it shares with its branches.
    * @throws SandglassError as {@link Link.open} does; `secrets_not_separate`
    */
   beginSession(handler: ActivityHandler, group: object): Activity {
@@ -239,7 +239,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
     }
   }
 
-  /** Asks a session for something that takes a moment. @throws SandglassError for a failure that the sandbox reports */
+  /** Sends a short request to a session. @throws SandglassError for a failure that the sandbox reports */
   async ask(what: string, question: Question, id?: string): Promise<unknown> {
     return (await new Operation(this.#open(), what, question, { id, ofSession: true }).awaitDone()).result
   }
@@ -286,9 +286,9 @@ export class ActivityWorkspace implements WorkspaceActivities {
 
   async get(
     path: string,
-    { maxBytes = MAX_GET_BYTES, signal }: { readonly maxBytes?: number; readonly signal?: AbortSignal } = {},
+    { maxBytes = DEFAULT_GET_BYTES, signal }: { readonly maxBytes?: number; readonly signal?: AbortSignal } = {},
   ): Promise<Uint8Array> {
-    const maxFileBytes = checkWhole('maxBytes', maxBytes, 0, MOST_GET_BYTES)
+    const maxFileBytes = checkWhole('maxBytes', maxBytes, 0, MAX_GET_BYTES)
     return getFile(this.#open(), checkPath('path', path), { maxFileBytes, maxTotalBytes: null, signal })
   }
 
@@ -364,7 +364,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
     return this.#closing.done
   }
 
-  /** A collection as a span, from its first file to the last one that the caller wants. */
+  /** Traces a collection as a span, from its first file to the last one that the caller reads. */
   async *#traceCollection<T>(
     globs: string | readonly string[],
     files: AsyncIterable<T>,
@@ -392,7 +392,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
     this.#claim.free()
   }
 
-  /** Never rejects: the engine's own clean-up finds what is left of a sandbox that could not be ended. */
+  /** Never rejects: the engine's own clean-up finds the remains of a sandbox that could not be ended. */
   async #destroy(): Promise<void> {
     await this.#sandbox.destroy().catch(() => undefined)
   }
@@ -411,8 +411,8 @@ export class ActivityWorkspace implements WorkspaceActivities {
     throw new SandglassError('invalid_request', `${what}: the workspace has no store; open it with persist and store`)
   }
 
-  /** The end of a synchronisation that a script or a program must wait for; undefined if there is none. */
+  /** Returns the end of a synchronisation that a script or a program must wait for; undefined if there is none. */
   #blockingSync(): Promise<void> | undefined {
-    return this.#link.isSerial ? this.#persisted?.idle() : undefined
+    return this.#link.isSerial ? this.#persisted?.drain() : undefined
   }
 }

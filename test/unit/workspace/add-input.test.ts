@@ -14,7 +14,7 @@ import {
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { checkInput, moveTo, showInput } from '../../../src/workspace/add-input.ts'
+import { checkInput, moveFile, mountInput } from '../../../src/workspace/add-input.ts'
 import { openDirectory } from '../../support/state-directory.ts'
 
 const BYTES = 16 * 1024 * 1024
@@ -38,7 +38,7 @@ test('a copy has its name when it is complete, and never before', async () => {
   const directory = openTemporary('inputs')
   const sizes = new Set<number>()
   let isOver = false
-  const shown = showInput(
+  const shown = mountInput(
     directory,
     { name: 'big', source: privateFile(), tree: undefined },
     new AbortController().signal,
@@ -60,13 +60,13 @@ test('an abort leaves nothing, also of a file that could be linked', async () =>
   const directory = openTemporary('inputs')
   const source = privateFile()
   const controller = new AbortController()
-  const copied = showInput(directory, { name: 'big', source, tree: undefined }, controller.signal)
+  const copied = mountInput(directory, { name: 'big', source, tree: undefined }, controller.signal)
   controller.abort()
   await expect(copied).rejects.toMatchObject({ code: 'aborted' })
   chmodSync(source, 0o644)
-  await expect(showInput(directory, { name: 'big', source, tree: undefined }, controller.signal)).rejects.toMatchObject(
-    { code: 'aborted' },
-  )
+  await expect(
+    mountInput(directory, { name: 'big', source, tree: undefined }, controller.signal),
+  ).rejects.toMatchObject({ code: 'aborted' })
   expect(readdirSync(directory)).toEqual([])
 })
 
@@ -77,7 +77,7 @@ test('a name that is taken keeps its file, whether the other is linked or copied
   const { signal } = new AbortController()
   for (const mode of [0o600, 0o644]) {
     chmodSync(source, mode)
-    await expect(showInput(directory, { name: 'big', source, tree: undefined }, signal)).rejects.toMatchObject({
+    await expect(mountInput(directory, { name: 'big', source, tree: undefined }, signal)).rejects.toMatchObject({
       code: 'invalid_request',
     })
   }
@@ -87,7 +87,7 @@ test('a name that is taken keeps its file, whether the other is linked or copied
 
 test('a draft that cannot be moved leaves no file of its name', async () => {
   const directory = openTemporary('inputs')
-  await expect(moveTo(join(directory, '.gone'), join(directory, 'big'))).rejects.toMatchObject({ code: 'ENOENT' })
+  await expect(moveFile(join(directory, '.gone'), join(directory, 'big'))).rejects.toMatchObject({ code: 'ENOENT' })
   expect(readdirSync(directory)).toEqual([])
 })
 
@@ -118,7 +118,7 @@ describe('a directory of the host that becomes a link behind its check', () => {
     const inputs = openTemporary('inputs')
     const input = await checkInput('shown', join(root, path), signal)
     swap()
-    await expect(showInput(inputs, input, signal)).rejects.toMatchObject({ code: 'invalid_request' })
+    await expect(mountInput(inputs, input, signal)).rejects.toMatchObject({ code: 'invalid_request' })
     expect(readdirSync(inputs)).toEqual([])
   })
 

@@ -54,7 +54,7 @@ test('a share is refused where the limit cannot be changed', async () => {
   const fake = new FakeWorkspace()
   await expect(fake.ws.exec('true', [], { limits })).rejects.toMatchObject({
     code: 'limit_not_enforceable',
-    message: 'limits.cpus: a program cannot be held to 0.5 CPUs: the engine fake does not limit CPU time',
+    message: 'limits.cpus: a program cannot be limited to 0.5 CPUs: the engine fake does not limit CPU time',
   })
   for (const cpus of [0.01, Number.NaN, '1']) {
     const refused = fake.ws.exec('true', [], { limits: { cpus } as typeof limits })
