@@ -1,7 +1,7 @@
 import { SandglassError } from '../errors/index.ts'
 import type { ActivityDoneFrame, ActivityStream, EntryOnWire, HostActivityFrame } from '../protocol/index.ts'
 import { type Activity, type ActivityEnd, type ActivityHandler, OUTPUT_WINDOW_BYTES } from './activity.ts'
-import { abortedError, failureOf } from './failures.ts'
+import { failureOf } from './failures.ts'
 import type { Link } from './link.ts'
 
 /** The frame that begins an operation; its activity adds the id. */

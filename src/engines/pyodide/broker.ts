@@ -30,7 +30,7 @@ export interface BrokerOptions {
 }
 
 /**
- * Takes the place of the harness's broker, in the process of the host. It speaks the wire protocol with the host, and starts one
+ * Replaces the harness's broker, in the process of the host. It speaks the wire protocol with the host, and starts one
  * process with one instance of Pyodide for each script. The next instance is prepared between runs.
  */
 export class Broker {
@@ -54,7 +54,7 @@ export class Broker {
       ...options,
       onReady: () => this.#serveWaiting(),
       onFailed: (error) => {
-        // During a run, it is tried again after the run.
+        // During a run, the next attempt follows the run.
         if (this.#current === undefined) this.#fail('harness', String(error))
       },
       onLost: (lastOutput) => this.#fail('kernel', lastOutput),
@@ -115,14 +115,14 @@ export class Broker {
     return this.#awaitIntake()
   }
 
-  /** The host sends no more of a file while much of it waits for the instance. */
+  /** Delays the host while much of a file waits for the instance. */
   async #awaitIntake(): Promise<void> {
     const guest = this.#current === undefined ? this.#instances.spare?.guest : undefined
     if (guest !== undefined && guest.unsentBytes > CAPS.highWaterBytes) await guest.awaitTaken()
   }
 
   #takeLine(line: Uint8Array): void {
-    // An answer may be large. If it begins as the library writes it, it is passed on, or dropped, without parsing.
+    // An answer may be large. If it begins as the library writes it, it is passed on or dropped without parsing.
     const run = this.#current
     if (beginsWith(line, run?.answerHead ?? ANSWER_HEAD)) return run?.answer(line)
     const frame = readRequest(line)

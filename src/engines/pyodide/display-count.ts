@@ -3,7 +3,7 @@ import { CAPS } from '../../protocol/index.ts'
 /** The id of the run and the place in the output, which are added to the line of a display. */
 const HEAD_BYTES = 4096
 
-/** The displays of one run: how many, and how large. */
+/** Limits the number and the size of the displays of one run. */
 export class DisplayCount {
   /** True if displays were left out. */
   areOver = false
@@ -22,7 +22,7 @@ export class DisplayCount {
     return true
   }
 
-  /** The warning that something was left out, if it was. */
+  /** The warning that displays were left out, if they were. */
   get warnings(): { code: string; message: string }[] {
     if (!this.areOver) return []
     const limits = `${CAPS.displays} displays and ${CAPS.displaysBytes / 1024 / 1024} MiB together`

@@ -45,10 +45,10 @@ export function pyodideEngine(options: PyodideEngineOptions = {}): SandboxEngine
   const getSnapshot = (): Promise<Snapshot> => (snapshot ??= forgetIfFailed(findSnapshot(getEnvironment(), timeoutMs)))
 
   /** Verifies the digest of a cached snapshot while the first instance starts from it. */
-  const isWhole = (given: Snapshot): Promise<boolean> => {
+  const isIntact = (given: Snapshot): Promise<boolean> => {
     if ('bytes' in given) return Promise.resolve(true)
     const { cache, key } = getEnvironment()
-    verified ??= cache.isWhole(key)
+    verified ??= cache.isIntact(key)
     verified.catch(() => (verified = undefined))
     return verified
   }
@@ -68,7 +68,7 @@ export function pyodideEngine(options: PyodideEngineOptions = {}): SandboxEngine
       const start = await starterFor(environment, spec, from, id)
       refuseAborted(given.signal)
       const broker = brokerFor(spec, start, timeoutMs)
-      const [started, whole] = await Promise.allSettled([startBroker(broker, bubblewrap, given.signal), isWhole(from)])
+      const [started, whole] = await Promise.allSettled([startBroker(broker, bubblewrap, given.signal), isIntact(from)])
       const isRight = whole.status === 'fulfilled' && whole.value
       if (started.status === 'fulfilled' && isRight) {
         return makeSandbox(id, broker, started.value, { bubblewrap, spec })
@@ -77,7 +77,7 @@ export function pyodideEngine(options: PyodideEngineOptions = {}): SandboxEngine
       const error = reasonOf(started, whole)
       if (error instanceof SandglassError && error.code === 'aborted') throw error
       // If a snapshot is damaged after its verification, instances do not start.
-      const isDamaged = 'path' in from && !(await environment.cache.isWhole(environment.key))
+      const isDamaged = 'path' in from && !(await environment.cache.isIntact(environment.key))
       if (!isDamaged || attempt > 1) throw error
       verified = undefined
       snapshot = forgetIfFailed(makeSnapshot(environment, timeoutMs))
@@ -95,7 +95,7 @@ export function pyodideEngine(options: PyodideEngineOptions = {}): SandboxEngine
   }
 }
 
-/** The reason why an attempt made no sandbox: the instance did not start, or the snapshot cannot be read or is damaged. */
+/** The reason why an attempt failed: the instance did not start, or the snapshot cannot be read or is damaged. */
 function reasonOf(started: PromiseSettledResult<unknown>, whole: PromiseSettledResult<unknown>): unknown {
   for (const settled of [started, whole]) if (settled.status === 'rejected') return settled.reason
   return new SandglassError(
@@ -120,7 +120,7 @@ async function startBroker(
   const ready = await unlessAborted(broker.start(), signal, STARTING)
   const failed = failedInside(ready.checks, bubblewrap)
   if (failed.length === 0) return ready
-  throw new SandglassError('sandbox_setup_failed', `the sandbox is not as it must be: ${failed.join('; ')}`)
+  throw new SandglassError('sandbox_setup_failed', `the sandbox failed its checks: ${failed.join('; ')}`)
 }
 
 function refuseAborted(signal: AbortSignal | undefined): void {

@@ -15,7 +15,7 @@ const EXPECTED: Readonly<Record<string, string | number | boolean>> = {
   processes: false,
 }
 
-/** The checks that failed, in words. */
+/** Describes the checks that failed. */
 export function failedInside(checks: ReadyFrame['checks'], { bwrap }: Bubblewrap): string[] {
   const failed = differences(checks, EXPECTED)
   if (bwrap === undefined) return failed
@@ -48,7 +48,7 @@ function differences(
     .map(([name, value]) => `${name} is ${JSON.stringify(checks[name])} and must be ${JSON.stringify(value)}`)
 }
 
-/** The limits that are in force, found by trying. */
+/** The limits in force, as the instance probed them. */
 export function enforcedLimits(checks: ReadyFrame['checks']): EnforcedLimit[] {
   const held: Record<EnforcedLimit, boolean> = {
     memory: checks['memory_limited'] === true,

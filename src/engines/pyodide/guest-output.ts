@@ -17,7 +17,7 @@ export class GuestOutput {
   readonly closed: Promise<void>
   readonly #guest: GuestProcess
   readonly #read = [0, 0, 0]
-  /** The bytes that must be read before the present cell is over. */
+  /** The numbers of bytes that must be read before the current cell ends. */
   #awaited: { readonly counts: readonly number[]; readonly resolve: () => void } | undefined
   #taker: OutputTaker | undefined
   #onTaken = (): void => undefined
@@ -33,51 +33,51 @@ export class GuestOutput {
     this.closed = Promise.all(closed).then(() => undefined)
   }
 
-  /** Gives everything that comes from now on to this taker. @param onTaken called after each chunk. */
+  /** Passes all further output to this taker. @param onTaken called after each chunk. */
   begin(taker: OutputTaker, onTaken: () => void = () => undefined): void {
     this.#read.fill(0)
     this.#taker = taker
     this.#onTaken = onTaken
   }
 
-  /** Ends the output of the present taker when these counts of bytes have been read since `begin`, or all streams are closed. */
+  /** Ends the output of the current taker when these counts of bytes have been read since `begin`, or all streams are closed. */
   async reach(counts: readonly number[]): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#awaited = { counts, resolve }
-    this.#look()
+    this.#checkReached()
     await Promise.race([promise, this.closed])
     this.#awaited = undefined
     this.end()
   }
 
-  /** Ends the output of the present taker. */
+  /** Ends the output of the current taker. */
   end(): void {
     for (const stream of this.#taker?.streams ?? []) stream.end()
     this.#taker = undefined
   }
 
-  /** Stops reading, of an instance that ran nothing. */
+  /** Stops reading the output of an instance that ran nothing. */
   leave(): void {
     for (const stream of [this.#guest.frames, this.#guest.stdout, this.#guest.stderr]) stream.removeAllListeners('data')
   }
 
   #take(index: number, chunk: Uint8Array): void {
     this.#read[index] = (this.#read[index] ?? 0) + chunk.length
-    // Between two cells nothing runs that could write: what comes is dropped.
+    // Between two cells no code runs that could write: such output is dropped.
     if (index === 0) this.#taker?.takeFrames(chunk)
     else this.#taker?.streams[index - 1]?.take(chunk)
     this.#onTaken()
-    this.#look()
+    this.#checkReached()
   }
 
-  #look(): void {
+  #checkReached(): void {
     const { counts, resolve } = this.#awaited ?? {}
     if (counts?.every((count, index) => (this.#read[index] ?? 0) >= count) === true) resolve?.()
   }
 }
 
-/** The counts in a message of a guest, which is hostile; undefined for anything else. */
-export function countsOf(written: unknown): readonly number[] | undefined {
-  const isSound = Array.isArray(written) && written.length === 3 && written.every((each) => Number.isSafeInteger(each))
-  return isSound ? (written as number[]) : undefined
+/** Returns the counts in a message of a guest, which is hostile; undefined if they are invalid. */
+export function countsOf(counts: unknown): readonly number[] | undefined {
+  const isSound = Array.isArray(counts) && counts.length === 3 && counts.every((each) => Number.isSafeInteger(each))
+  return isSound ? (counts as number[]) : undefined
 }

@@ -8,9 +8,9 @@ import type { GuestProcess, ProcessEnd } from './guest-interface.ts'
 import { makeUnstartedGuest } from './guest-not-started.ts'
 import type { GuestMessage, StartMessage } from './guest/wire.ts'
 
-/** The longest line of a guest: a chunk of a file, as base64. */
+/** Maximum length of a line of a guest: a chunk of a file, as base64. */
 const MAX_LINE_BYTES = 1024 * 1024
-const MAX_WORDS = 8192
+const MAX_STDERR_CHARS = 8192
 const PIPES = ['pipe', 'ignore', 'pipe', 'pipe', 'pipe', 'pipe', 'pipe', 'pipe'] as const
 
 /** The command that starts a guest. */
@@ -45,16 +45,16 @@ export function startGuest(
   ]
   let onNoted = (): void => undefined
   interrupts.on('data', () => onNoted())
-  let words = ''
+  let nodeStderr = ''
   const { promise: ended, resolve: end } = Promise.withResolvers<ProcessEnd>()
   input.on('error', () => {}) // the end of the process reports it
   for (const stream of [frames, stdout, stderr, control, interrupts, child.stderr as Readable])
     stream.on('error', () => {})
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    if (words.length < MAX_WORDS) words += text.slice(0, MAX_WORDS - words.length)
+    if (nodeStderr.length < MAX_STDERR_CHARS) nodeStderr += text.slice(0, MAX_STDERR_CHARS - nodeStderr.length)
   })
   child.once('error', (error) => {
-    words += messageOf(error)
+    nodeStderr += messageOf(error)
     end({ code: null, signal: null })
   })
   child.once('close', (code, signal) =>
@@ -96,7 +96,7 @@ export function startGuest(
       kill()
       for (const stream of child.stdio) if (stream !== child.stderr) stream?.destroy()
     },
-    lastOutput: () => words.trim(),
+    lastOutput: () => nodeStderr.trim(),
   }
   self.send(message, ...bytes)
   return self

@@ -9,9 +9,9 @@ import { ANSWER_HEAD, bodyOf, COLLECT_TIMEOUT_MS, runMessageOf, type Request, ma
 import type { Spare } from './spare.ts'
 
 const NO_BYTES: Uint8Array = new Uint8Array()
-/** Time for the files of a workspace to come back, in addition to that of collected files. */
+/** Time to receive the files of a workspace, in addition to that for collected files. */
 const KEEP_MS = 30_000
-/** Time for them after a cancellation. */
+/** Time to receive them after a cancellation. */
 const CANCELLED_KEEP_MS = 500
 
 /** A cell in the instance of its session: its number there, and the output of the instance. */
@@ -41,7 +41,7 @@ export class GuestRun {
   #lives = false
 
   /**
-   * @param onFiles takes the files of the workspace, which come after the script; absent: they are not kept.
+   * @param onFiles receives the files of the workspace, which follow the script; absent: they are not kept.
    * @param cell absent: a script, after which the instance ends.
    */
   constructor(
@@ -93,7 +93,7 @@ export class GuestRun {
       const message = next.value
       if (message.type === 'refused') {
         output.leave()
-        // A guest that a script took over sends what it likes.
+        // A guest that a script took over can send anything.
         if (typeof message.reason !== 'string') throw new TypeError('a refusal has no reason')
         const path = truncateLikeHarness(JSON.stringify(message.path), 400)
         return `the file ${path} could not be put into the workspace: ${truncateLikeHarness(message.reason, 200)}`
@@ -121,7 +121,7 @@ export class GuestRun {
     this.#sendInterrupt()
   }
 
-  /** Before the cell itself has begun, it would ignore an interrupt. */
+  /** Sends a requested interrupt once the cell itself has begun: before, it would be ignored. */
   #sendInterrupt(): void {
     if (this.#cell === undefined || !this.#wantsInterrupt || !this.state.isSetUp) return
     this.#wantsInterrupt = false
@@ -210,7 +210,7 @@ export class GuestRun {
     }
   }
 
-  /** Kills the instance if its files have not come in this time. */
+  /** Kills the instance if its files have not arrived within this time. */
   #collectFor(ms: number): void {
     clearTimeout(this.#collecting)
     this.#collecting = setTimeout(() => this.#killLate(), ms).unref()
@@ -228,7 +228,7 @@ export class GuestRun {
     else this.#wake = setTimeout(() => this.#wakeNow(), Math.min(ms, 3_600_000))
   }
 
-  /** Messages that wait for the script wake it, too: one that only asks to be woken takes no memory here. */
+  /** Messages that wait for the script wake it, too: a script that only asks to be woken takes no memory here. */
   #wakeNow(): void {
     const { state, guest } = this
     if (state.hasTools && !state.hasEnded && guest.unsentBytes === 0) guest.sendToScript(NO_BYTES)

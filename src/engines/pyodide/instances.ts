@@ -59,7 +59,10 @@ export class Instances {
     void this.endOf(other.guest)
   }
 
-  /** Makes an instance unless one waits or is being made. Resolves with undefined if the sandbox has ended or `onFailed` was called. */
+  /**
+   * Makes an instance unless one waits or is being made. Resolves with undefined if the sandbox has ended or `onFailed` was
+   * called.
+   */
   prepare(): Promise<Spare | undefined> {
     if (this.#spare !== undefined || this.#isOver) return Promise.resolve(this.#spare)
     return (this.#making ??= this.#make())
@@ -120,7 +123,7 @@ export class Instances {
     this.#next = Promise.withResolvers()
   }
 
-  /** An instance that ends while it waits was ended by the machine. */
+  /** Reports an instance that ended while it waited: no script ended it. */
   #noteEnd(spare: Spare): void {
     if (this.#spare === spare && !this.#isOver) this.#options.onLost(spare.guest.lastOutput())
   }

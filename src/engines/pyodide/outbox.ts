@@ -3,7 +3,7 @@ import { CAPS } from '../../protocol/index.ts'
 /** The approximate size of one chunk of a channel. */
 const CHUNK_BYTES = 64 * 1024
 
-/** Takes the lines of a run. */
+/** Receives the lines of a run. */
 export interface RunOutbox {
   put(line: Uint8Array): void
   /** Resolves when there is room for more lines. */

@@ -35,7 +35,7 @@ const COLLECT_LIMITS = ['max_files', 'max_file_bytes', 'max_total_bytes'] as con
 const areCollectLimits: IsSound = (value) =>
   isObject(value) && COLLECT_LIMITS.every((name) => orAbsent(isPositive)((value as Record<string, unknown>)[name]))
 
-/** True for the place of a cell. */
+/** True for the field `cell` of a request. */
 export const isCell: IsSound = (value) =>
   isObject(value) && isPositive(value['number']) && ['keep', 'rollback'].includes(value['on_error'] as string)
 
@@ -87,21 +87,21 @@ export const REQUEST_FIELDS: Readonly<Record<HostFrame['type'], Readonly<Record<
 }
 
 /**
- * The frame on a line of a host, or undefined for a blank line and a type that is not known.
- * @throws Error that names what is wrong, and repeats nothing of the line.
+ * The frame on a line of a host, or undefined for a blank line or an unknown type.
+ * @throws Error that names the problem, without quoting the line.
  */
 export function readRequest(line: Uint8Array): HostFrame | undefined {
   const frame = readObject(line)
   return frame === undefined ? undefined : checkRequest(frame)
 }
 
-/** The value on a line; undefined for a blank line. @throws Error that names what is wrong. */
+/** The value on a line; undefined for a blank line. @throws Error that names the problem. */
 export function readObject(line: Uint8Array): unknown {
   const text = textOf(line)
   return text.trim() === '' ? undefined : parse(text)
 }
 
-/** A value as a frame, or undefined if its type is not known. @throws Error that names what is wrong. */
+/** A value as a frame, or undefined if its type is not known. @throws Error that names the problem. */
 export function checkRequest(frame: unknown): HostFrame | undefined {
   if (!isObject(frame) || typeof frame['type'] !== 'string') throw new Error('a line is not a frame with a type')
   const { type } = frame

@@ -23,7 +23,7 @@ export interface Refusal {
   readonly message: string
 }
 
-/** Returns why a request cannot run, or undefined if it can. */
+/** Returns the reason why a request cannot run, or undefined if it can. */
 export function findRefusal(request: Request): Refusal | undefined {
   if (request.type === 'check') return undefined
   const { required_secrets: required, secrets, tool_sources: sources = [] } = request
@@ -86,7 +86,7 @@ export function bodyOf({ request, timeoutText }: RunState): object {
   return { script, inputs: {}, secrets: {}, timeout_text: timeoutText, tools: null, check }
 }
 
-/** Replaces an answer for which there is no room. The id precedes the value in every answer. */
+/** Makes the replacement of an answer for which there is no room. The id precedes the value in every answer. */
 export function makeTooLargeAnswer(answer: Uint8Array): Uint8Array {
   const id = /"id":("(?:[^"\\]|\\.)*")/.exec(Buffer.from(answer.subarray(0, 1024)).toString('utf8'))?.[1] ?? '""'
   const error = {

@@ -53,7 +53,7 @@ export class RunState {
   killedFor: KillCause | undefined
   /** True if the runtime finished normally. */
   finished = false
-  /** The modules that the script loaded, as its process says. */
+  /** The modules that the script loaded, as its process reports. */
   imported: readonly string[] = []
   over = false
   exitCode: number | null = null
@@ -92,7 +92,7 @@ export class RunState {
     return this.request.type === 'execute' && (this.request.tools?.length ?? 0) > 0
   }
 
-  /** True if the script itself has begun, as its process says. */
+  /** True if the script itself has begun, as its process reports. */
   get isSetUp(): boolean {
     return this.#isSetUp
   }
@@ -167,10 +167,10 @@ export class RunState {
   }
 
   /** Records how its process ended: its exit code, and its output on the stderr of Node. */
-  conclude(code: number | null, words: string): void {
+  conclude(code: number | null, nodeStderr: string): void {
     if (this.over) this.killedFor ??= 'output-limit'
     if (!this.hasEnded && this.killedFor === undefined) {
-      if (/heap out of memory|Allocation failed/.test(words)) this.killedFor = 'memory'
+      if (/heap out of memory|Allocation failed/.test(nodeStderr)) this.killedFor = 'memory'
       else this.exitCode = code
     }
     if (!this.hasEnded && this.request.type === 'execute' && this.request.collect.length > 0) {
@@ -244,7 +244,7 @@ export class RunState {
       return (this.finished = imported !== undefined)
     }
     if (line.length < 3 || line[0] !== 0x7b || line.at(-1) !== 0x7d) return false
-    // Before the line is decoded, which costs far more than its bytes.
+    // Checked before the line is decoded, which takes far more memory than its bytes.
     if (
       this.#sent + line.length > this.maxOutput &&
       !MAY_EXCEED.test(Buffer.from(line.subarray(0, 24)).toString('latin1'))
@@ -271,7 +271,7 @@ export class RunState {
     return true
   }
 
-  /** Passes a display on; further ones are charged: they cost time. */
+  /** Passes on a display that fits. Others count towards the output limit, because they take time. */
   #takeDisplay(line: Uint8Array): boolean {
     const isAdmitted = this.#displays.admit(line.length)
     if (isAdmitted) this.#send(line, false)
@@ -320,7 +320,7 @@ export class RunState {
     this.#outbox.put(line)
   }
 
-  /** Counts lines that are not sent: they cost time, and must end a run like any other output. */
+  /** Counts lines that are not sent towards the output limit, because they take time. */
   #charge(bytes: number): void {
     this.#sent += bytes
     if (this.#sent > this.maxOutput) this.over = true
@@ -331,7 +331,7 @@ function isDisplay(line: Uint8Array): boolean {
   return DISPLAY.equals(line.subarray(0, DISPLAY.length))
 }
 
-/** The texts in the field `imported` of a frame that can be names of modules; undefined if it is no frame. */
+/** The texts in the field `imported` of a frame that can be names of modules; undefined if it is not a frame. */
 function moduleNamesIn(line: Uint8Array): string[] | undefined {
   try {
     const { imported } = JSON.parse(Buffer.from(line).toString('utf8')) as { imported: unknown }

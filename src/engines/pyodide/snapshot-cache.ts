@@ -28,7 +28,7 @@ export function snapshotKey(parts: readonly unknown[]): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 16)
 }
 
-/** Snapshots on disk. They are written to a temporary file and renamed, so that a reader never sees a part of one. */
+/** Snapshots on disk. They are written to a temporary file and renamed, so that a reader never sees an incomplete one. */
 export class SnapshotCache {
   readonly #directory: string
 
@@ -70,13 +70,13 @@ export class SnapshotCache {
    * Verifies the digest.
    * @throws SandglassError `sandbox_setup_failed` if the host is short of a resource.
    */
-  async isWhole(key: string): Promise<boolean> {
+  async isIntact(key: string): Promise<boolean> {
     try {
       const bytes = await readFile(this.pathOf(key))
       const body = bytes.subarray(0, -DIGEST_BYTES)
-      const isWhole = createHash('sha256').update(body).digest().equals(bytes.subarray(-DIGEST_BYTES))
-      if (isWhole) await utimes(this.pathOf(key), new Date(), new Date()).catch(() => undefined)
-      return isWhole
+      const isIntact = createHash('sha256').update(body).digest().equals(bytes.subarray(-DIGEST_BYTES))
+      if (isIntact) await utimes(this.pathOf(key), new Date(), new Date()).catch(() => undefined)
+      return isIntact
     } catch (error) {
       const shortage = shortageError(error, 'the snapshot cannot be read')
       if (shortage !== undefined) throw shortage

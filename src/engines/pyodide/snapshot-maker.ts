@@ -44,7 +44,7 @@ export async function makeSnapshot(environment: EngineEnvironment, timeoutMs: nu
     if (snapshot.length > 0 && snapshot.length === size) return await environment.cache.keep(environment.key, snapshot)
     throw new SandglassError(
       'harness_start_failed',
-      `Pyodide could not be loaded (${signal ?? `exit code ${code}`}): ${guest.lastOutput() || 'it said nothing'}`,
+      `Pyodide could not be loaded (${signal ?? `exit code ${code}`}): ${guest.lastOutput() || 'its stderr is empty'}`,
     )
   } finally {
     clearTimeout(timer)

@@ -38,11 +38,11 @@ export async function makeSpare(start: StartGuest, fatal: string[], timeoutMs: n
       }
       const { code, signal, notStarted } = await guest.ended
       if (notStarted !== undefined) throw notStarted
-      const how = timedOut ? `it was silent for ${timeoutMs} ms` : `it ended (${signal ?? `exit code ${code}`})`
-      const words = guest.lastOutput()
+      const how = timedOut ? `it was not ready within ${timeoutMs} ms` : `it ended (${signal ?? `exit code ${code}`})`
+      const stderr = guest.lastOutput()
       throw new SandglassError(
         'harness_start_failed',
-        `an instance of Pyodide did not become ready: ${how}${words === '' ? '' : `; it said: ${words}`}`,
+        `an instance of Pyodide did not become ready: ${how}${stderr === '' ? '' : `; its stderr: ${stderr}`}`,
       )
     } catch (error) {
       guest.destroy()

@@ -79,7 +79,7 @@ emit_result(repr(error("TypeError", "message", "stack").constructor.constructor)
     expected: { status: 'crashed', data: null },
     host: ({ first }) => {
       assert.equal(first.result?.intermediates.length, 1)
-      assert.match(first.result?.error ?? '', /the bridge to JavaScript is shut/)
+      assert.match(first.result?.error ?? '', /the bridge to JavaScript is disabled/)
     },
   },
   {

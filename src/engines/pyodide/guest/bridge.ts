@@ -1,5 +1,5 @@
-/** The error of a call to the bridge after it is shut. */
-const REFUSAL = 'the bridge to JavaScript is shut'
+/** The error of a call to the bridge after it is disabled. */
+const REFUSAL = 'the bridge to JavaScript is disabled'
 
 /**
  * The functions of Pyodide's bridge that WebAssembly imports: Python uses them to make, read, change and call objects of
@@ -23,27 +23,28 @@ const OTHERS: ReadonlySet<string> = new Set(
 )
 
 /**
- * Functions that stay open, because the exit code passes through them: one makes a number, two test whether a value is an error
+ * Functions that stay enabled, because the exit code passes through them: one makes a number, two test whether a value is an error
  * or undefined. None gives access to an object.
  */
 const NEEDED: ReadonlySet<string> = new Set(['JsvNum_fromInt', 'JsvError_Check', 'JsvNoValue_Check'])
 
 type Imports = Record<string, unknown>
 
-/** Wraps each function of the bridge. Returns a function that shuts all of them permanently. */
+/** Wraps each function of the bridge. Returns a function that disables all of them permanently. */
 export function guardBridge(functions: Imports): () => void {
-  let shut = false
+  let isDisabled = false
   let found = 0
   for (const [name, value] of Object.entries(functions)) {
     if (!(FAMILIES.test(name) || OTHERS.has(name)) || NEEDED.has(name) || typeof value !== 'function') continue
     const given = value as (...args: unknown[]) => unknown
-    const callUnlessShut = (...args: unknown[]): unknown => {
-      if (shut) throw new Error(`${REFUSAL} (${name})`)
+    const callUnlessDisabled = (...args: unknown[]): unknown => {
+      if (isDisabled) throw new Error(`${REFUSAL} (${name})`)
       return given(...args)
     }
-    functions[name] = Object.assign(callUnlessShut, given) // Emscripten stores a signature on the function
+    functions[name] = Object.assign(callUnlessDisabled, given) // Emscripten stores a signature on the function
     found += 1
   }
-  if (found === 0) throw new Error('the bridge of this Pyodide is unknown')
-  return () => void (shut = true)
+  if (found === 0)
+    throw new Error('no bridge functions found in this version of Pyodide; install the version that Sandglass supports')
+  return () => void (isDisabled = true)
 }

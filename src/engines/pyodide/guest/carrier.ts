@@ -6,10 +6,11 @@ const KIND_BITS = { d: 0o040000, f: 0o100000 } as const
 const PERMISSIONS = 0o777
 /** Characters of names and targets in one message, so that it stays below the longest line. */
 const CHARACTERS_AT_ONCE = 64 * 1024
-/** The bytes that are counted for an entry in addition to its texts. */
+/** The characters that are counted for an entry in addition to its name and target. */
 const ENTRY_CHARACTERS = 128
 
-const NO_ROOM = 'the files of the workspace do not fit into the memory of the run'
+const NO_ROOM =
+  'the files of the workspace do not fit into the memory of the run; remove files, or raise limits.memoryBytes'
 
 /** The content that follows an entry, which is read as input. */
 function contentOf({ kind, size = 0, from }: CarriedEntry): Uint8Array {
@@ -18,7 +19,7 @@ function contentOf({ kind, size = 0, from }: CarriedEntry): Uint8Array {
   return content
 }
 
-/** A file that Python wrote is a view of bytes with a sign. */
+/** Returns the content as unsigned bytes: that of a file that Python wrote is a view of signed ones. */
 function bytesOf(node: FileNode): Uint8Array {
   const { buffer, byteOffset } = node.contents as Uint8Array
   return new Uint8Array(buffer, byteOffset, node.usedBytes)
@@ -34,8 +35,8 @@ function entriesOf(directory: FileNode): [string, FileNode][] {
 }
 
 /**
- * Brings the files of a workspace into this instance, and sends them back after the script. It works on the nodes themselves: their
- * number, and not the length of their paths, is the cost, and a script that changed its interpreter has no influence.
+ * Makes the files of a workspace in this instance, and sends them back after the script. It works on the nodes themselves: the time
+ * depends on their number and not on the length of their paths, and a script that changed its interpreter has no influence.
  */
 export class Carrier {
   readonly #FS: FileSystem
@@ -63,13 +64,16 @@ export class Carrier {
     send({ type: 'restored' })
   }
 
-  /** Makes the files those of the host: what it does not name is removed. Answers the host, which may try again after a refusal. */
+  /**
+   * Makes the files those of the host: files that it does not name are removed. Answers the host, which may retry after a
+   * refusal.
+   */
   sync(entries: readonly CarriedEntry[]): void {
     const nodes: FileNode[] = []
     // A script outside this session may have moved a file. It is removed here from its old place.
     const moved = new Map([...this.#unchanged].map(([node, index]) => [index, node]))
     let isRefused = false
-    this.#FS.ignorePermissions = true // a cell may have taken them from itself
+    this.#FS.ignorePermissions = true // a cell may have removed its own permissions
     try {
       this.#prune(entries)
       for (const [index, entry] of entries.entries()) {
@@ -94,7 +98,7 @@ export class Carrier {
     return send({ type: 'restored' })
   }
 
-  /** Removes all but what is as an entry says. */
+  /** Removes everything that does not match an entry. */
   #prune(entries: readonly CarriedEntry[]): void {
     const named = new Map<number, Map<string, number>>()
     for (const [index, { parent, name }] of entries.entries()) {
@@ -125,7 +129,7 @@ export class Carrier {
     return this.#FS.rmdir(path)
   }
 
-  /** Notes what the host has. */
+  /** Notes the files that the host has. */
   #note(entries: readonly CarriedEntry[], nodes: readonly FileNode[]): void {
     this.#unchanged = new Map()
     // Last: a new entry changes the time of its directory.
@@ -138,7 +142,10 @@ export class Carrier {
     this.#changes.onContent = (node) => void this.#unchanged.delete(node)
   }
 
-  /** Sends directories, regular files and links, and the content of the files that changed. The host has it then. */
+  /**
+   * Sends directories, regular files and links, and the content of the files that changed. After that, the host has the
+   * content.
+   */
   send(): void {
     const changed: FileNode[] = []
     const sent = new Map<FileNode, number>()

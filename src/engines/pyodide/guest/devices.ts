@@ -4,7 +4,7 @@ import { FDS, type RunMessage, writeFully } from './wire.ts'
 
 const SIGINT = 2
 const SIGALRM = 14
-/** The longest time in the shared memory, 12 days: the sum of two does not overflow. */
+/** The maximum time in the shared memory, 12 days: the sum of two does not overflow. */
 const LONGEST_MS = 2 ** 30
 const MAJOR = 64
 
@@ -42,12 +42,12 @@ export class SignalClock {
     this.#now = now
     const readSignal = (): number => {
       if (this.#isInterrupted) {
-        store(this.#shared, SHARED.interrupted, 0) // comes once
+        store(this.#shared, SHARED.interrupted, 0) // delivered once
         return SIGINT
       }
       if (performance.now() < this.#deadline) return 0
       this.#endsAt = Infinity // fires once
-      store(this.#shared, SHARED.maxWait, this.#waitedMs) // and nothing moves the kill any more
+      store(this.#shared, SHARED.maxWait, this.#waitedMs) // from now on, nothing moves the kill
       return SIGALRM
     }
     this.buffer = Object.freeze({
@@ -60,7 +60,7 @@ export class SignalClock {
     })
   }
 
-  /** Without time for waiting, the host alone kills a script that does not end. */
+  /** Starts the clock of a script. Without time for waiting, only the host kills a script that does not end. */
   start({ deadlineMs, maxWaitMs, graceMs }: Pick<RunMessage, 'deadlineMs' | 'maxWaitMs' | 'graceMs'>, turn = 0): void {
     this.#turn = turn
     this.#waitedMs = 0
@@ -77,7 +77,10 @@ export class SignalClock {
     store(this.#shared, SHARED.endsAt, 0)
   }
 
-  /** Time in which a script waits for the host moves its deadline. The host counts only the time in which its tools execute. */
+  /**
+   * Adds the time in which a script waits for the host to its deadline. The host counts only the time in which its tools
+   * execute.
+   */
   wait<T>(waiting: () => T): T {
     const started = performance.now()
     store(this.#shared, SHARED.waitsSince, this.#now())
@@ -85,7 +88,7 @@ export class SignalClock {
       return waiting()
     } finally {
       this.#waitedMs += performance.now() - started
-      store(this.#shared, SHARED.waited, this.#waitedMs) // first: the watchdog may look between the two
+      store(this.#shared, SHARED.waited, this.#waitedMs) // written first: the watchdog may read between the two
       store(this.#shared, SHARED.waitsSince, 0)
     }
   }
@@ -106,7 +109,7 @@ export class SignalClock {
   }
 }
 
-// Saved before the realm is shut.
+// Saved before the realm is closed.
 const { load, store, wait } = Atomics
 
 /**

@@ -1,10 +1,13 @@
-type Token = { readonly kind: 'one' | 'any' } | { readonly kind: 'set'; readonly matches: (sign: string) => boolean }
+type Token =
+  | { readonly kind: 'one' | 'any' }
+  | { readonly kind: 'set'; readonly matches: (character: string) => boolean }
 type Part = '**' | { readonly tokens: readonly Token[]; readonly seesDots: boolean }
 
 /**
- * Globs over whole paths, as the harness has them: `**` matches any number of components, other wildcards match within one. A component that
- * begins with a dot matches only where the glob writes the dot, or with `hidden`. Scripts choose names, so that no regular
- * expression looks at them: one can take exponential time.
+ * Globs over whole paths, as the harness has them: `**` matches any number of components, other wildcards match within one. A
+ * component that
+ * begins with a dot matches only where the glob writes the dot, or with `hidden`. Scripts choose names, so no regular
+ * expression is matched against them: it can take exponential time.
  */
 export class Globs {
   readonly #globs: readonly (readonly Part[])[]
@@ -58,18 +61,18 @@ function compileGlob(glob: string): Part[] {
   )
 }
 
-function compileTokens(signs: readonly string[]): Token[] {
+function compileTokens(characters: readonly string[]): Token[] {
   const tokens: Token[] = []
-  for (let at = 0; at < signs.length; at += 1) {
-    const sign = signs[at] ?? ''
-    if (sign === '*') tokens.push({ kind: 'any' })
-    else if (sign === '?') tokens.push({ kind: 'one' })
+  for (let at = 0; at < characters.length; at += 1) {
+    const character = characters[at] ?? ''
+    if (character === '*') tokens.push({ kind: 'any' })
+    else if (character === '?') tokens.push({ kind: 'one' })
     else {
-      const first = at + (signs[at + 1] === '!' ? 2 : 1)
-      const end = sign === '[' ? signs.indexOf(']', first + 1) : -1
-      if (end === -1) tokens.push({ kind: 'set', matches: (given) => given === sign })
+      const first = at + (characters[at + 1] === '!' ? 2 : 1)
+      const end = character === '[' ? characters.indexOf(']', first + 1) : -1
+      if (end === -1) tokens.push({ kind: 'set', matches: (given) => given === character })
       else {
-        tokens.push({ kind: 'set', matches: compileSet(signs.slice(first, end), first === at + 2) })
+        tokens.push({ kind: 'set', matches: compileSet(characters.slice(first, end), first === at + 2) })
         at = end
       }
     }
@@ -77,35 +80,38 @@ function compileTokens(signs: readonly string[]): Token[] {
   return tokens
 }
 
-/** The signs between brackets: single ones, and ranges `a-c`. */
-function compileSet(signs: readonly string[], negated: boolean): (sign: string) => boolean {
+/** Compiles the characters between brackets: single ones, and ranges `a-c`. */
+function compileSet(characters: readonly string[], negated: boolean): (character: string) => boolean {
   const ranges: (readonly [number, number])[] = []
-  for (let at = 0; at < signs.length; at += 1) {
-    const low = codeOf(signs[at])
-    if (signs[at + 1] === '-' && at + 2 < signs.length) {
-      ranges.push([low, codeOf(signs[at + 2])])
+  for (let at = 0; at < characters.length; at += 1) {
+    const low = codeOf(characters[at])
+    if (characters[at + 1] === '-' && at + 2 < characters.length) {
+      ranges.push([low, codeOf(characters[at + 2])])
       at += 2
     } else ranges.push([low, low])
   }
-  return (sign) => ranges.some(([low, high]) => low <= codeOf(sign) && codeOf(sign) <= high) !== negated
+  return (character) => ranges.some(([low, high]) => low <= codeOf(character) && codeOf(character) <= high) !== negated
 }
 
-function codeOf(sign: string | undefined): number {
-  return sign?.codePointAt(0) ?? 0
+function codeOf(character: string | undefined): number {
+  return character?.codePointAt(0) ?? 0
 }
 
-/** Goes back to the last `*` alone: the time is at most the product of the lengths. */
+/** Backtracks to the last `*` only: the time is at most the product of the lengths. */
 function matchesTokens(tokens: readonly Token[], name: string): boolean {
-  const signs = Array.from(name)
+  const characters = Array.from(name)
   let token = 0
   let at = 0
   let back: { readonly token: number; at: number } | undefined
-  while (at < signs.length) {
+  while (at < characters.length) {
     const next = tokens[token]
     if (next?.kind === 'any') {
       token += 1
       back = { token, at }
-    } else if (next !== undefined && (next.kind === 'one' || (next.kind === 'set' && next.matches(signs[at] ?? '')))) {
+    } else if (
+      next !== undefined &&
+      (next.kind === 'one' || (next.kind === 'set' && next.matches(characters[at] ?? '')))
+    ) {
       token += 1
       at += 1
     } else if (back === undefined) return false

@@ -53,7 +53,10 @@ export function removeBuiltinModules(heap: Uint8Array): void {
     removed.add(name)
   }
   const missed = REMOVED.filter((name) => !removed.has(name))
-  if (missed.length > 0) throw new Error(`not found among the built-in modules: ${missed.join(', ')}`)
+  if (missed.length > 0)
+    throw new Error(
+      `not found among the built-in modules: ${missed.join(', ')}; install the version of Pyodide that Sandglass supports`,
+    )
 }
 
 /** True if the two words look like the address of a module's name and the number of a function. */

@@ -32,7 +32,7 @@ export interface Interpreter {
   readonly closeBridge: () => void
 }
 
-/** Loads Pyodide from the directory of its npm package. Python gets no object of JavaScript. */
+/** Loads Pyodide from the directory of its npm package. Python gets no JavaScript object. */
 export async function loadInterpreter(directory: string, { maxBytes, snapshot }: Load): Promise<Interpreter> {
   let memory: WasmMemory | undefined
   let closeBridge: (() => void) | undefined
@@ -111,5 +111,5 @@ function limitMemory(bytes: Uint8Array, pages: number): void {
     }
     return
   }
-  throw new Error('this Pyodide declares no memory limit')
+  throw new Error('this version of Pyodide declares no memory limit; install the version that Sandglass supports')
 }

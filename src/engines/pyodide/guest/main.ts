@@ -1,6 +1,6 @@
 /*
  * The program in the child process. It loads Pyodide, removes or blocks everything that a script must not reach, and waits for
- * one script. The host ends the process after the script, so that no run leaves anything for the next one.
+ * one script. The host ends the process after the script, so that no run affects the next one.
  */
 import { Buffer } from 'node:buffer'
 import { closeSync, writeSync } from 'node:fs'
@@ -43,8 +43,8 @@ in_place.warm_up()
 
 const exit = process.exit.bind(process)
 const programBeside = (name: string): URL => new URL(import.meta.url.replace(/main\.(\w+)$/, `${name}.$1`))
-const INTERRUPTS = programBeside('interrupts') // before the realm is shut
-/** The start of the clock that the watchdog shares: `performance` counts from another time in each thread. */
+const INTERRUPTS = programBeside('interrupts') // before the realm is closed
+/** The start of the clock that the watchdog shares: `performance` has another origin in each thread. */
 const monotonic = process.hrtime.bigint.bind(process.hrtime)
 const ORIGIN = monotonic()
 const now = (): number => Number((monotonic() - ORIGIN) / 1_000_000n) + 1
@@ -187,7 +187,7 @@ function waitForRun({ workspace }: StartMessage, instance: ReadyInstance, { shar
     else if (next.type === 'put')
       intake.put(next.path, next.mode, next.offset, Buffer.from(next.contentBase64, 'base64'))
     else if (next.type === 'restore') carrier.restore(next.entries)
-    else if (next.type === 'session') hearInterrupts(shared)
+    else if (next.type === 'session') startInterruptThread(shared)
     else if (next.type === 'sync') carrier.sync(next.entries)
     else if (next.type === 'cell' || next.type === 'look') {
       watch(true)
@@ -210,7 +210,7 @@ function waitForRun({ workspace }: StartMessage, instance: ReadyInstance, { shar
   }
 }
 
-/** The memory that this thread shares with others, and the switch of the watchdog. */
+/** The memory that this thread shares with others, and the function that switches the watchdog. */
 interface Watched {
   readonly shared: Int32Array
   readonly watch: (on: boolean) => void
@@ -223,8 +223,8 @@ function run(order: RunMessage, { clock, runRequest }: ReadyInstance): void {
   for (const fd of [FDS.frames, FDS.stdout, FDS.stderr]) closeSync(fd)
 }
 
-/** The interrupts of cells come in a thread of their own: a cell blocks this one. */
-function hearInterrupts(shared: Int32Array): void {
+/** Receives the interrupts of cells in a separate thread, because a cell blocks this one. */
+function startInterruptThread(shared: Int32Array): void {
   const workerData = { shared }
   new Worker(INTERRUPTS, {
     workerData,
@@ -239,7 +239,10 @@ function serveTurn(order: TurnMessage, { clock, traffic, runSessionRequest }: Re
   send({ type: 'ended', ...end, written: traffic.takeWritten() })
 }
 
-/** The end of a script: an exit code, or a fault of the interpreter. `lives` tells that the call returned, so that the instance can serve again. */
+/**
+ * The end of a script: an exit code, or a fault of the interpreter. `lives` is true if the call returned, so that the instance
+ * can serve again.
+ */
 interface ScriptEnd {
   readonly exitCode: number | null
   readonly fault: string | null

@@ -53,7 +53,7 @@ export function limitFiles(
   return quota
 }
 
-/** Tells of changes. */
+/** Reports changes of files. */
 export interface FileChanges {
   /** Called with each file whose content may have changed. */
   onContent: (node: FileNode) => void
@@ -88,7 +88,7 @@ class FileQuota implements FileChanges {
     return this.#usages.get(node.mount) ?? this.fail(ERRNO.EROFS)
   }
 
-  /** Counts one file or directory more. */
+  /** Counts one more file or directory. */
   addNode<T>(make: () => T): T {
     if (this.#nodes >= MAX_NODES) this.fail(ERRNO.ENOSPC)
     const made = make()
@@ -96,7 +96,7 @@ class FileQuota implements FileChanges {
     return made
   }
 
-  /** The number of these bytes for which there is room. */
+  /** Returns how many of these bytes fit. */
   roomFor(usage: Usage, bytes: number): number {
     const room = Math.min(bytes, usage.maxBytes - usage.bytes)
     return room > 0 && this.#budget.holds(room) ? room : 0
@@ -200,6 +200,9 @@ function replaceStreamOperations(FS: FileSystem, quota: FileQuota): void {
 
 function replace(table: Record<string, Operation>, name: string, wrap: (operation: Operation) => Operation): void {
   const operation = table[name]
-  if (operation === undefined) throw new Error(`this Pyodide has no file operation ${name}`)
+  if (operation === undefined)
+    throw new Error(
+      `this version of Pyodide has no file operation ${name}; install the version that Sandglass supports`,
+    )
   table[name] = wrap(operation)
 }

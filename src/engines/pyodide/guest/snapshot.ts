@@ -16,7 +16,7 @@ export interface Snapshot {
   readonly memory: Promise<Uint8Array>
 }
 
-/** A snapshot as the host keeps it. */
+/** Serializes a snapshot as the host stores it. */
 export function snapshotBytes({ cachedCode, memory }: Record<'cachedCode' | 'memory', Uint8Array>): Uint8Array {
   const head = Buffer.alloc(HEAD_BYTES)
   head.writeUInt32LE(cachedCode.length)
@@ -28,14 +28,14 @@ export function snapshotBytes({ cachedCode, memory }: Record<'cachedCode' | 'mem
  * @throws Error if it has the wrong shape.
  */
 export function openSnapshot(snapshot: StartMessage['snapshot']): Snapshot {
-  if (snapshot === null) throw new Error('no snapshot is given')
+  if (snapshot === null) throw new Error('the start message names no snapshot')
   if ('bytes' in snapshot) return snapshotIn(readExactly(snapshot.bytes) ?? Buffer.alloc(HEAD_BYTES))
   const fd = openSync(snapshot.path, 'r')
   const end = fstatSync(fd).size - DIGEST_BYTES
   const head = Buffer.alloc(HEAD_BYTES)
   readSync(fd, head, 0, HEAD_BYTES, 0)
   const start = HEAD_BYTES + head.readUInt32LE()
-  if (start > end) throw new Error('the snapshot is cut off')
+  if (start > end) throw new Error('the snapshot is truncated')
   const cachedCode = Buffer.alloc(start - HEAD_BYTES)
   readSync(fd, cachedCode, 0, cachedCode.length, HEAD_BYTES)
   return { cachedCode, memory: readAll(fd, start, end) }
@@ -46,7 +46,7 @@ async function readAll(fd: number, start: number, end: number): Promise<Uint8Arr
   const into = Buffer.allocUnsafeSlow(end - start)
   for (let at = 0; at < into.length;) {
     const { bytesRead } = await promisify(read)(fd, into, at, into.length - at, start + at)
-    if (bytesRead === 0) throw new Error('the snapshot is cut off')
+    if (bytesRead === 0) throw new Error('the snapshot is truncated')
     at += bytesRead
   }
   return into

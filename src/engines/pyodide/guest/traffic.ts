@@ -3,14 +3,15 @@ import { FDS, readExactly, readInput } from './wire.ts'
 const HEAD_BYTES = 4
 
 /**
- * The input and output on the descriptors of the script. Between two cells the host must know the part of the first one: how many
- * bytes it wrote, and where the message ends that it read a part of.
+ * The input and output on the descriptors of the script. Between two cells the host must know how many bytes the first one
+ * wrote, and
+ * the rest of a message that it read in part must be dropped.
  */
 export class Traffic {
   #written = [0, 0, 0]
-  /** The bytes of a length that came. */
+  /** The received bytes of the length of a message. */
   #head: number[] = []
-  /** The bytes of a message that are still to come. */
+  /** The number of bytes of a message that have not been read yet. */
   #missing = 0
 
   noteWritten(fd: number, bytes: number): void {
@@ -25,14 +26,14 @@ export class Traffic {
     return written
   }
 
-  /** Waits for input of the script. */
+  /** Waits for input of the script, and returns the number of bytes read. */
   read(into: Uint8Array, offset: number, length: number): number {
     const count = readInput(into, offset, length)
     this.#follow(into, offset, offset + count)
     return count
   }
 
-  /** Drops the rest of a message of which the script read a part. Returns false at the end of the input. */
+  /** Drops the rest of a message that the script read in part. Returns false at the end of the input. */
   dropRest(): boolean {
     while (this.#head.length > 0 || this.#missing > 0) {
       const rest = readExactly(this.#head.length > 0 ? HEAD_BYTES - this.#head.length : this.#missing)
@@ -50,7 +51,7 @@ export class Traffic {
         at += step
         continue
       }
-      this.#head.push((bytes[at] ?? 0) & 0xff) // Python's memory is bytes with a sign
+      this.#head.push((bytes[at] ?? 0) & 0xff) // Python's memory is an array of signed bytes
       at += 1
       if (this.#head.length < HEAD_BYTES) continue
       this.#missing = this.#head.reduceRight((sum, byte) => sum * 256 + byte, 0)

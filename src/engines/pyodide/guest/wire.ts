@@ -58,7 +58,7 @@ export interface PutMessage {
   readonly contentBase64: string
 }
 
-/** The files to collect from a run. The caps are the host's: a guest can import nothing from outside its folder. */
+/** The files to collect from a run. The caps are the host's: a guest can import nothing from outside its directory. */
 export interface CollectOrder {
   readonly globs: readonly string[]
   readonly maxMs: number
@@ -79,11 +79,11 @@ export interface RunMessage {
   readonly graceMs: number
   readonly collect: CollectOrder
   readonly memoryBytes?: number
-  /** True if the files of the workspace go back to the host after the script. */
+  /** True if the files of the workspace are sent back to the host after the script. */
   readonly keep?: boolean
 }
 
-/** Runs a cell of a session, or looks at its variables. The request follows, as that of a run. */
+/** Runs a cell of a session, or lists its variables. The request follows, as that of a run. */
 export interface TurnMessage extends Omit<RunMessage, 'type'> {
   readonly type: 'cell' | 'look'
   /** Its number in this instance, from 1: an interrupt names it. */
@@ -167,7 +167,7 @@ export type GuestMessage =
 /** The facts that a guest found about its surroundings: name to value. */
 export type GuestChecks = Readonly<Record<string, string | number | boolean | null>>
 
-/** Messages that a cell left unread: answers of tools, and empty ones that only wake it. */
+/** The head of messages that a cell may leave unread: answers of tools. */
 const OF_CELLS = Buffer.from('{"type":"tool_result"')
 
 /** Reads one message; undefined at the end of the input. */
@@ -212,13 +212,13 @@ export function send(message: GuestMessage): void {
   writeFully(FDS.control, Buffer.from(`${JSON.stringify(message)}\n`))
 }
 
-/** Sends the host a message with raw bytes behind it, at most {@link PAYLOAD_BYTES}. */
+/** Sends the host a message followed by raw bytes, at most {@link PAYLOAD_BYTES}. */
 export function sendWithPayload(message: GuestMessage, bytes: Uint8Array): void {
   const head = Buffer.from(`{"payload":${bytes.length},${JSON.stringify(message).slice(1)}\n`)
   writeFully(FDS.control, Buffer.concat([head, bytes]))
 }
 
-/** The most bytes behind one message. */
+/** Maximum number of bytes after one message. */
 export const PAYLOAD_BYTES: number = 64 * 1024
 
 /** Writes all bytes and waits until they are read. */

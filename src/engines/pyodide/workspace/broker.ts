@@ -15,14 +15,14 @@ import { type TreeBounds, WorkspaceTree } from './tree.ts'
 
 /** The time a script runs alone before the next instance is started. */
 const ALONE_MS = 100
-/** Instances that end while they wait, one after the other, before the workspace is given up. */
+/** Maximum number of consecutive instances that end while they wait. After that, the workspace ends. */
 const MAX_LOST = 3
 const MiB = 1024 * 1024
 const MAX_NODES = 100_000
 const MAX_TEXT_BYTES = 32 * MiB
 const BUSY = 'a script runs in the workspace, and this engine has one activity at a time: its files are in its process'
 const CANCELLED = 'the run was cancelled'
-const LOST = 'the instances ended while the files of the workspace were brought into them'
+const LOST = 'the instances ended while the files of the workspace were copied into them'
 const NO_SESSION = 'the session is over'
 const NO_PROGRAMS = 'this engine has no programs: WebAssembly has no processes'
 
@@ -41,9 +41,9 @@ type AnyActivity = ScriptActivity | FileActivity | SessionActivity
 
 /**
  * The broker of a workspace: one script or cell at a time, each script in an instance of its own and the cells of a session in one,
- * and the files that last between them. The host holds the files: each script and cell gets a copy, and what it leaves replaces them
- * when its process has sent everything. So a script sees nothing of an earlier one but files, and a process that is lost takes only
- * what its own script wrote.
+ * and the files that last between them. The host holds the files: each script and cell gets a copy, and its files replace them
+ * when its process has sent all of them. So a script sees nothing of an earlier one but its files, and if a process is lost, only
+ * the changes of its own script are lost.
  */
 export class WorkspaceBroker implements FileContext, ScriptContext, SessionContext {
   readonly channel: Channel
@@ -64,7 +64,7 @@ export class WorkspaceBroker implements FileContext, ScriptContext, SessionConte
     this.#options = options
     const bounds = { maxBytes: options.maxBytes, maxNodes: MAX_NODES, maxTextBytes: MAX_TEXT_BYTES }
     this.tree = new WorkspaceTree(options.workspace, bounds)
-    this.outbox = new Outbox((paused) => this.#running?.hold(paused))
+    this.outbox = new Outbox((paused) => this.#running?.setPaused(paused))
     this.#instances = new Instances({
       ...options,
       onReady: () => undefined,
@@ -165,7 +165,7 @@ export class WorkspaceBroker implements FileContext, ScriptContext, SessionConte
         return script?.reportToolTime(frame)
       case 'resize':
       case 'signal':
-        return undefined // of programs
+        return undefined // only programs have these
       case 'interrupt':
         return activity instanceof SessionActivity ? activity.interrupt() : undefined
       case 'session':
@@ -189,7 +189,8 @@ export class WorkspaceBroker implements FileContext, ScriptContext, SessionConte
   }
 
   #begin(activity: AnyActivity): void {
-    if (this.#activities.has(activity.id)) throw new Error('an id is used twice')
+    if (this.#activities.has(activity.id))
+      throw new Error(`execution_id ${JSON.stringify(activity.id)} is already in use`)
     this.#activities.set(activity.id, activity)
     activity.begin()
   }
@@ -230,24 +231,24 @@ export class WorkspaceBroker implements FileContext, ScriptContext, SessionConte
     }
   }
 
-  /** An instance with the files in it. Without one, the script has been refused. */
+  /** Resolves to an instance with the files in it; undefined if the script was refused. */
   async #spareWith(files: OutgoingFiles, activity: ScriptActivity): Promise<Spare | undefined> {
     for (let attempt = 1; ; attempt += 1) {
       const spare = await this.lease(activity)
       if (this.#isOver) return undefined
-      const brought = spare && (await activity.bringFiles(spare, files, this.#options.startTimeoutMs))
-      if (brought === 'restored') return spare
+      const copied = spare && (await activity.copyFiles(spare, files, this.#options.startTimeoutMs))
+      if (copied === 'restored') return spare
       spare?.guest.destroy()
       if (spare !== undefined) void this.#instances.endOf(spare.guest)
-      if (brought === 'lost' && !activity.isCancelled && attempt <= MAX_LOST) continue
+      if (copied === 'lost' && !activity.isCancelled && attempt <= MAX_LOST) continue
       this.#running = undefined
       if (activity.isCancelled) this.#refuse(activity, 'cancelled', CANCELLED)
-      else this.#refuse(activity, 'request', typeof brought === 'object' ? brought.reason : LOST)
+      else this.#refuse(activity, 'request', typeof copied === 'object' ? copied.reason : LOST)
       return undefined
     }
   }
 
-  /** An instance that waits; undefined if the activity was cancelled, or the sandbox ended. */
+  /** Waits for a spare instance; undefined if the activity was cancelled, or the sandbox ended. */
   async lease(activity: ScriptActivity | SessionActivity): Promise<Spare | undefined> {
     while (this.#instances.spare === undefined && !this.#isOver && !activity.isCancelled) {
       void this.#instances.prepare()
@@ -293,7 +294,7 @@ export class WorkspaceBroker implements FileContext, ScriptContext, SessionConte
     const leave = session?.enter(activity)
     try {
       if (session === undefined || spare === undefined) return this.#refuse(activity, 'request', NO_SESSION)
-      if (await this.#bringFiles(activity, session, spare)) await this.#runCell(activity, request, session, spare)
+      if (await this.#copyFiles(activity, session, spare)) await this.#runCell(activity, request, session, spare)
     } catch (error) {
       // A guest that breaks the protocol cannot be trusted.
       this.#fail('harness', `an instance broke the protocol: ${messageOf(error)}`)
@@ -303,18 +304,18 @@ export class WorkspaceBroker implements FileContext, ScriptContext, SessionConte
     }
   }
 
-  /** Brings the files that the instance of a session does not have. Returns false if the cell was refused. */
-  async #bringFiles(activity: ScriptActivity, session: SessionActivity, spare: Spare): Promise<boolean> {
+  /** Copies the files that the instance of a session lacks into it. Returns false if the cell was refused. */
+  async #copyFiles(activity: ScriptActivity, session: SessionActivity, spare: Spare): Promise<boolean> {
     const files = session.missingFiles
-    const brought = files && (await activity.bringFiles(spare, files, this.#options.startTimeoutMs))
+    const copied = files && (await activity.copyFiles(spare, files, this.#options.startTimeoutMs))
     if (this.#isOver) return false
-    const isThere = brought === undefined || brought === 'restored'
+    const isThere = copied === undefined || copied === 'restored'
     session.noteBrought(isThere ? (files ?? session).files : undefined)
     if (isThere && !activity.isCancelled) return true
-    if (brought === 'lost' || activity.isCancelled) session.lose() // a cancellation kills the instance
+    if (copied === 'lost' || activity.isCancelled) session.lose() // a cancellation kills the instance
     this.#running = undefined
     if (activity.isCancelled) this.#refuse(activity, 'cancelled', CANCELLED)
-    else this.#refuse(activity, 'request', typeof brought === 'object' ? brought.reason : LOST)
+    else this.#refuse(activity, 'request', typeof copied === 'object' ? copied.reason : LOST)
     return false
   }
 
@@ -337,7 +338,7 @@ export class WorkspaceBroker implements FileContext, ScriptContext, SessionConte
 
   #refuse({ id, sessionId }: ScriptActivity, kind: string, message: string): void {
     const session = this.#sessionOf(sessionId)
-    // It changed nothing itself.
+    // A refused cell changed nothing.
     const ofCell = session?.endOfCell(session.spare === undefined ? 'lost' : 'kept')
     const isCancelled = kind === 'cancelled'
     this.onOver(id)
@@ -347,7 +348,7 @@ export class WorkspaceBroker implements FileContext, ScriptContext, SessionConte
     this.#send({ type: 'script_done', execution_id: id, ending, ...ofCell, reusable: true, use: this.#uses })
   }
 
-  /** The files are here: an instance that ends while it waits takes nothing with it. */
+  /** Replaces an instance that ended while it waited. No file is lost: the host has them. */
   #replaceLost(lastOutput: string): void {
     this.#lost += 1
     if (this.#lost > MAX_LOST) return this.#fail('kernel', lastOutput)

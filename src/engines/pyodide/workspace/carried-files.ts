@@ -1,3 +1,4 @@
+import { truncateLikeHarness } from '../../../protocol/index.ts'
 import type { CarriedEntry, GuestMessage, RestoreMessage, SyncMessage } from '../guest/wire.ts'
 import {
   type DirectoryNode,
@@ -14,7 +15,8 @@ import {
 
 const MAX_PATH = 4096
 const PERMISSIONS = 0o777
-/** Small files go together: each write has a cost of its own. */
+const MAX_QUOTED = 400
+/** Small files are written together, because each write has a fixed cost. */
 const GATHERED_BYTES = 256 * 1024
 
 /** The files of a workspace on their way into an instance. */
@@ -26,9 +28,9 @@ export interface OutgoingFiles {
   readonly files: ReadonlyMap<number, FileNode>
 }
 
-/** Packs a tree for an instance. @param known files that are in it, by their indices; absent: it has none. */
+/** Packs a tree for an instance. @param known the files that the instance has, by their indices; absent: it has none. */
 export function packOutgoing(top: DirectoryNode, known?: ReadonlyMap<number, FileNode>): OutgoingFiles {
-  // By content: a file that a script left as it was is another node.
+  // Keyed by content, because an unchanged file comes back as a new node object.
   const indexOf = new Map([...(known ?? [])].map(([index, { content }]) => [content, index]))
   const indices = new Map<DirectoryNode, number>([[top, -1]])
   const entries: CarriedEntry[] = []
@@ -64,15 +66,15 @@ export function packOutgoing(top: DirectoryNode, known?: ReadonlyMap<number, Fil
   return { message: { type: known === undefined ? 'restore' : 'sync', entries }, contents, files }
 }
 
-/** The files that a run left. */
+/** The files of a workspace after a run. */
 export interface IncomingTree {
   readonly top: DirectoryNode
   readonly size: TreeSize
 }
 
 /**
- * Takes the files that an instance sends back. The instance is hostile: everything is checked and bounded, and files of which
- * anything is wrong are not taken at all.
+ * Takes the files that an instance sends back. The instance is hostile: everything is checked and bounded, and if
+ * any entry is invalid, the whole tree is rejected.
  */
 export class IncomingFiles {
   readonly #sent: ReadonlyMap<number, FileNode>
@@ -81,7 +83,7 @@ export class IncomingFiles {
   readonly #size: TreeSize = { bytes: 0, nodes: 0, textBytes: 0 }
   /** The directories by their indices, with the lengths of their paths. */
   readonly #directories = new Map<number, { readonly node: DirectoryNode; readonly pathLength: number }>()
-  /** Files whose content is still to come, in order. */
+  /** Files whose content has not been received yet, in order. */
   readonly #open: { readonly content: Uint8Array; filled: number }[] = []
   /** The files by their indices, for the next exchange. */
   readonly files: Map<number, FileNode> = new Map()
@@ -96,12 +98,12 @@ export class IncomingFiles {
     this.#directories.set(-1, { node: this.#top, pathLength: 0 })
   }
 
-  /** The files, if all came. */
+  /** The received files, or undefined until all have arrived. */
   get tree(): IncomingTree | undefined {
     return this.#isComplete && this.#problem === undefined ? { top: this.#top, size: this.#size } : undefined
   }
 
-  /** Why they are not taken, if they came. */
+  /** The reason why the files were rejected, or undefined. */
   get problem(): string | undefined {
     return this.#problem
   }
@@ -112,13 +114,13 @@ export class IncomingFiles {
     else if (message.type === 'content') this.#takeContent(message.payload ?? Buffer.alloc(0))
     else if (message.type === 'kept') {
       if (this.#next === this.#open.length) this.#isComplete = true
-      else this.#problem = 'the content of files is missing'
+      else this.#problem = `the content of ${this.#open.length - this.#next} files is missing`
     }
   }
 
   #takeEntries(entries: unknown): void {
     if (!Array.isArray(entries)) {
-      this.#problem = 'the instance sent no list of files'
+      this.#problem = 'the instance sent something else than a list of files'
       return
     }
     for (const entry of entries) {
@@ -128,20 +130,22 @@ export class IncomingFiles {
     }
   }
 
-  /** Takes one entry. Returns what is wrong with it. */
+  /** Takes one entry. Returns the problem with it, or undefined. */
   #takeEntry(entry: Partial<Record<keyof CarriedEntry, unknown>> | null): string | undefined {
     const { parent, name, mode, mtimeMs } = entry ?? {}
     const directory = typeof parent === 'number' ? this.#directories.get(parent) : undefined
-    if (directory === undefined || typeof name !== 'string' || typeof mode !== 'number')
-      return 'a file is described wrongly'
+    const at = `entry ${this.#count}`
+    if (directory === undefined) return `${at}: unknown parent directory`
+    if (typeof name !== 'string') return `${at}: invalid name`
+    if (typeof mode !== 'number') return `${at}: invalid mode`
     const reason = nameProblem(name)
-    if (reason !== undefined) return `a name cannot be kept: ${reason}`
-    if (directory.node.entries.has(name)) return 'a name comes twice'
+    if (reason !== undefined) return `${at}: the name ${quote(name)} cannot be kept: ${reason}`
+    if (directory.node.entries.has(name)) return `${at}: duplicate name ${quote(name)}`
     const pathLength = directory.pathLength + name.length + 1
-    if (pathLength > MAX_PATH) return `a path has more than ${MAX_PATH} characters`
+    if (pathLength > MAX_PATH) return `${at}: its path has more than ${MAX_PATH} characters`
     const time = typeof mtimeMs === 'number' && Number.isSafeInteger(mtimeMs) ? mtimeMs : 0
     const node = this.#nodeOf(entry ?? {}, mode & PERMISSIONS, time)
-    if (typeof node === 'string') return node
+    if (typeof node === 'string') return `${at}: ${node}`
     directory.node.entries.set(name, node)
     if (node.kind === 'file') this.files.set(this.#count, node)
     if (node.kind === 'directory') this.#directories.set(this.#count, { node, pathLength })
@@ -149,7 +153,7 @@ export class IncomingFiles {
     this.#size.nodes += 1
     this.#size.textBytes += own.textBytes
     if (node.kind === 'file') this.#size.bytes += own.bytes
-    return fits(this.#size, this.#bounds) ? undefined : 'they are larger than the workspace'
+    return fits(this.#size, this.#bounds) ? undefined : this.#describeExcess()
   }
 
   #nodeOf(
@@ -159,25 +163,32 @@ export class IncomingFiles {
   ): TreeNode | string {
     if (kind === 'd') return { kind: 'directory', mode, mtimeMs, entries: new Map() }
     if (kind === 'l' && typeof target === 'string')
-      return target.length > MAX_PATH ? 'a link has a target that is too long' : { kind: 'link', mode, mtimeMs, target }
-    if (kind !== 'f') return 'a file is described wrongly'
+      return target.length > MAX_PATH
+        ? `the target of the link has more than ${MAX_PATH} characters`
+        : { kind: 'link', mode, mtimeMs, target }
+    if (kind !== 'f') return 'unknown kind'
     if (from !== undefined) {
       const before = typeof from === 'number' ? this.#sent.get(from) : undefined
-      return before === undefined ? 'a file is described wrongly' : { ...before, mode, mtimeMs }
+      return before === undefined ? 'unknown earlier file' : { ...before, mode, mtimeMs }
     }
-    // Checked before the memory is taken.
-    if (typeof size !== 'number' || !Number.isInteger(size) || size < 0) return 'a file is described wrongly'
-    if (this.#size.bytes + size > this.#bounds.maxBytes) return 'they are larger than the workspace'
+    // Checked before the memory is allocated.
+    if (typeof size !== 'number' || !Number.isInteger(size) || size < 0) return 'invalid size'
+    if (this.#size.bytes + size > this.#bounds.maxBytes) return this.#describeExcess()
     const content = new Uint8Array(size)
     if (size > 0) this.#open.push({ content, filled: 0 })
     return { kind: 'file', mode, mtimeMs, content }
+  }
+
+  #describeExcess(): string {
+    const { maxBytes, maxNodes, maxTextBytes } = this.#bounds
+    return `the files exceed the workspace limit of ${maxBytes} bytes, ${maxNodes} entries or ${maxTextBytes} bytes of names`
   }
 
   #takeContent(payload: Uint8Array): void {
     for (let bytes = payload; bytes.length > 0;) {
       const file = this.#open[this.#next]
       if (file === undefined) {
-        this.#problem = 'there is more content than files'
+        this.#problem = 'the instance sent more content than the files have'
         return
       }
       const part = bytes.subarray(0, file.content.length - file.filled)
@@ -187,4 +198,9 @@ export class IncomingFiles {
       if (file.filled === file.content.length) this.#next += 1
     }
   }
+}
+
+/** The name may hold a secret: it is quoted as JSON writes it, which the host redacts. */
+function quote(name: string): string {
+  return truncateLikeHarness(JSON.stringify(name), MAX_QUOTED)
 }

@@ -45,7 +45,7 @@ export class FileActivity {
     })
   }
 
-  /** No instance serves it: the host has the files. */
+  /** Always undefined: no instance serves it, because the host has the files. */
   get guest(): undefined {
     return undefined
   }
@@ -75,7 +75,7 @@ export class FileActivity {
     this.#fail(new FileError('cancelled', 'the activity was cancelled'))
   }
 
-  /** The workspace ends: nothing is sent any more. */
+  /** Stops sending, because the workspace ends. */
   stop(): void {
     this.#isOver = true
     this.#flow.end()
@@ -111,7 +111,7 @@ export class FileActivity {
       case 'file_remove':
         return tree.remove(request.path, request.recursive) ?? null
       case 'files_write':
-        return null // its bytes come as input
+        return null // its content is received as input
     }
   }
 

@@ -1,10 +1,10 @@
 import { encodePayload, MAX_PAYLOAD_BYTES } from '../../../protocol/index.ts'
 import type { Outbox } from '../outbox.ts'
 
-/** The time of work after which the host's other work has its turn. */
+/** The time after which an activity yields to other work of the host. */
 const SLICE_MS = 20
 
-/** The way out of one activity: it keeps the window, and gives way to other work of the host. */
+/** The output of one activity. It respects the window, and yields to other work of the host. */
 export class Flow {
   readonly #id: string
   readonly #outbox: Outbox
@@ -34,7 +34,7 @@ export class Flow {
     this.#more.resolve()
   }
 
-  /** Sends bytes of the stream `file`, when the host takes them. Resolves to false if the activity is over. */
+  /** Sends bytes of the stream `file`, as far as the window allows. Resolves to false if the activity is over. */
   async bytes(given: Uint8Array): Promise<boolean> {
     for (let at = 0; at < given.length; at += MAX_PAYLOAD_BYTES) {
       const piece = given.subarray(at, at + MAX_PAYLOAD_BYTES)
@@ -54,7 +54,7 @@ export class Flow {
     return true
   }
 
-  /** Gives way if the slice of time is used up. Resolves to false if the activity is over. */
+  /** Yields if the time slice is used up. Resolves to false if the activity is over. */
   async pause(): Promise<boolean> {
     if (performance.now() > this.#sliceEnd) {
       await new Promise((resolve) => {

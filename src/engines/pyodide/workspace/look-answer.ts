@@ -5,7 +5,7 @@ const MAX_DIMENSIONS = 4
 type Fields = Readonly<Record<string, unknown>>
 type Failure = { readonly code: string; readonly message: string }
 
-/** The variables or names on the line of an instance, which is hostile: what is not as it must be is left out. */
+/** The variables or names on the line of an instance, which is hostile: invalid ones are left out. */
 export function parseLookAnswer(line: Uint8Array | undefined, ofVariables: boolean): readonly unknown[] | Failure {
   const { type, found, error } = fieldsOf(line)
   if (type !== 'looked' || !Array.isArray(found)) {

@@ -21,7 +21,9 @@ export function readWorkspaceRequest(line: Uint8Array): WorkspaceRequest | undef
   const parsed = schema?.safeParse(value)
   if (parsed?.success === true) return parsed.data
   throw new Error(
-    parsed === undefined ? 'a workspace serves no frame of this type' : `${String(type)} has an invalid field`,
+    parsed === undefined
+      ? `unsupported frame type ${JSON.stringify(type)} in a workspace`
+      : `${String(type)} has an invalid field`,
   )
 }
 
@@ -32,13 +34,13 @@ function checkCell(frame: WorkspaceRequest): WorkspaceRequest {
   throw new Error('execute has an invalid session or cell')
 }
 
-/** The `execute` whose large fields came behind it. @throws Error */
+/** Joins an `execute_in_parts` with the body that followed it. @throws Error */
 export function joinRequest(
   head: Extract<HostActivityFrame, { type: 'execute_in_parts' }>,
   body: Uint8Array,
 ): Extract<HostFrame, { type: 'execute' }> {
   const fields = readObject(body)
-  if (typeof fields !== 'object' || fields === null) throw new Error('the body of a request is no JSON object')
+  if (typeof fields !== 'object' || fields === null) throw new Error('the body of a request is not a JSON object')
   return checkCell(checkRequest({ ...fields, ...head, type: 'execute' }) as WorkspaceRequest) as Extract<
     HostFrame,
     { type: 'execute' }

@@ -11,7 +11,7 @@ import type { Outbox } from '../outbox.ts'
 import type { Spare } from '../spare.ts'
 import { IncomingFiles, type OutgoingFiles } from './carried-files.ts'
 import { joinRequest, readWorkspaceRequest } from './requests.ts'
-import { TakenLines } from './taken-lines.ts'
+import { FlowControlledOutbox } from './taken-lines.ts'
 import type { FileNode, TreeBounds } from './tree.ts'
 
 type ExecuteFrame = Extract<HostFrame, { type: 'execute' }>
@@ -20,7 +20,7 @@ type ExecuteFrame = Extract<HostFrame, { type: 'execute' }>
 export interface ScriptContext {
   readonly outbox: Outbox
   readonly bounds: TreeBounds
-  /** The request of a script is complete. */
+  /** Called when the request of a script is complete. */
   admit(activity: ScriptActivity, request: ExecuteFrame): void
 }
 
@@ -38,14 +38,14 @@ export class ScriptActivity {
   readonly #context: ScriptContext
   readonly #head: ExecuteFrame | Extract<HostActivityFrame, { type: 'execute_in_parts' }>
   readonly #lines = new LineSplitter(CAPS.requestLineBytes)
-  readonly #taken: TakenLines
+  readonly #output: FlowControlledOutbox
   #body: Buffer[] = []
   #missing: number
   #ungranted = 0
   #run: GuestRun | undefined
-  /** The instance into which the files are brought. */
+  /** The instance into which the files are being copied. */
   #preparing: Spare | undefined
-  #isHeld = false
+  #isPaused = false
   #isCancelled = false
   #isInterrupted = false
   readonly #cancelled = Promise.withResolvers<void>()
@@ -55,7 +55,7 @@ export class ScriptActivity {
     this.#head = head
     this.#context = context
     this.#missing = head.type === 'execute_in_parts' ? head.body_bytes : 0
-    this.#taken = new TakenLines(context.outbox, () => this.#applyBackPressure())
+    this.#output = new FlowControlledOutbox(context.outbox, () => this.#updatePaused())
   }
 
   /** The session of a cell. */
@@ -72,7 +72,7 @@ export class ScriptActivity {
     return this.#cancelled.promise
   }
 
-  /** True if its whole request has come. */
+  /** True if its whole request has been received. */
   get isComplete(): boolean {
     return this.#missing === 0
   }
@@ -93,8 +93,8 @@ export class ScriptActivity {
       this.#ungranted = 0
     }
     if (this.#missing === 0 || this.#head.type === 'execute') return this.#takeLines(bytes)
-    if (bytes.length > this.#missing) throw new Error('the body of a request is longer than it was announced')
-    this.#body.push(Buffer.from(bytes)) // the sender uses its buffer again
+    if (bytes.length > this.#missing) throw new Error('the body of a request is longer than its body_bytes')
+    this.#body.push(Buffer.from(bytes)) // the sender reuses its buffer
     this.#missing -= bytes.length
     if (this.#missing > 0) return
     const request = joinRequest(this.#head, Buffer.concat(this.#body))
@@ -103,11 +103,11 @@ export class ScriptActivity {
   }
 
   endInput(): void {
-    // A run has no end of its input.
+    // The input of a run is never closed.
   }
 
   credit(stream: string, bytes: number): void {
-    if (stream === 'frames') this.#taken.credit(bytes)
+    if (stream === 'frames') this.#output.credit(bytes)
   }
 
   /** Passes on the answer to a call. */
@@ -119,36 +119,36 @@ export class ScriptActivity {
     this.#run?.state.clock.report(executed_ms, executing)
   }
 
-  /** Interrupts a cell, or does so as soon as it runs. */
+  /** Interrupts a cell, now or as soon as it runs. */
   interrupt(): void {
     this.#isInterrupted = true
     this.#run?.interrupt()
   }
 
-  /** The host does not read fast enough, or does again. */
-  hold(isHeld: boolean): void {
-    this.#isHeld = isHeld
-    this.#applyBackPressure()
+  /** Pauses the output while the host does not read fast enough. */
+  setPaused(isPaused: boolean): void {
+    this.#isPaused = isPaused
+    this.#updatePaused()
   }
 
   cancel(): void {
     this.#isCancelled = true
     this.#cancelled.resolve()
-    this.#taken.end()
+    this.#output.end()
     this.#preparing?.guest.kill()
     this.#run?.cancel()
   }
 
   stop(): void {
-    this.#taken.end()
+    this.#output.end()
     this.#run?.stop()
   }
 
   /**
-   * Brings the files into an instance, before the time of the script begins.
-   * @returns `lost` if the instance ended, or why the files cannot be there.
+   * Copies the files into an instance, before the time of the script begins.
+   * @returns `restored`; `lost` if the instance ended; or the reason the instance refused the files.
    */
-  async bringFiles(
+  async copyFiles(
     spare: Spare,
     files: OutgoingFiles,
     timeoutMs: number,
@@ -173,9 +173,10 @@ export class ScriptActivity {
 
   /**
    * Runs the script.
-   * @param options.files those that the instance has, by their indices.
+   * @param options.files the files that the instance has, by their indices.
    * @param options.cell absent: a script, after which the instance ends.
-   * @returns the last frame, without the fields that only the sandbox knows; what the script left; and whether the instance can run
+   * @returns the last frame, without the fields that only the sandbox knows; the files of the script; and whether the instance
+   * can run
    * another cell.
    */
   async run(
@@ -184,19 +185,19 @@ export class ScriptActivity {
     { files, cell, awaitEnd }: RunContext,
   ): Promise<{ readonly done: object; readonly incoming: IncomingFiles; readonly lives: boolean }> {
     const incoming = new IncomingFiles(files, this.#context.bounds)
-    const run = (this.#run = new GuestRun(request, spare, this.#taken, (message) => incoming.take(message), cell))
-    this.#applyBackPressure()
+    const run = (this.#run = new GuestRun(request, spare, this.#output, (message) => incoming.take(message), cell))
+    this.#updatePaused()
     if (this.#isInterrupted) run.interrupt()
     try {
       await run.follow()
       const { state } = run
       const { code, signal } = state.hasEnded ? { code: null, signal: null } : await awaitEnd()
       const { tree, problem } = incoming
-      if (tree === undefined) state.warnings.push({ code: 'files_not_kept', message: whyNotKept(problem) })
+      if (tree === undefined) state.warnings.push({ code: 'files_not_kept', message: explainNotKept(problem) })
       return { done: run.conclude(code, signal), incoming, lives: run.lives }
     } finally {
       run.stop()
-      this.#taken.end()
+      this.#output.end()
     }
   }
 
@@ -207,15 +208,15 @@ export class ScriptActivity {
     }
   }
 
-  #applyBackPressure(): void {
-    this.#run?.setPaused(this.#isHeld || this.#taken.isFull)
+  #updatePaused(): void {
+    this.#run?.setPaused(this.#isPaused || this.#output.isFull)
   }
 }
 
-function whyNotKept(problem: string | undefined): string {
+function explainNotKept(problem: string | undefined): string {
   const why =
     problem === undefined
-      ? 'its process ended before it could send what it wrote'
-      : `what it left cannot be kept (${problem})`
+      ? 'its process ended before it could send its files'
+      : `the instance sent files that cannot be kept (${problem})`
   return `the workspace has the files from before this run: ${why}`
 }

@@ -11,10 +11,10 @@ import type { FileNode, WorkspaceTree } from './tree.ts'
 type LookFrame = Extract<HostActivityFrame, { type: 'session_look' }>
 type Failure = { readonly code: string; readonly message: string }
 
-/** Why there is no checkpoint. */
+/** The reason why there is no checkpoint. */
 export const NO_COPIES = 'WebAssembly has no processes that could be copied'
 const CHECKPOINT = { grade: 'none', lacks: [NO_COPIES] } as const
-/** The time for code of a session that lists variables or completes a name. The kill comes `CAPS.graceMs` later. */
+/** The timeout of code that lists variables or completes a name. `CAPS.graceMs` later the instance is killed. */
 const LOOK_MS = 1500
 const MAX_LOOK_BYTES = 1024 * 1024
 
@@ -30,8 +30,9 @@ export interface SessionContext {
 }
 
 /**
- * A session of a workspace: an instance that runs its cells, one after the other. It serves nothing else, and ends with the session.
- * Its files go to the host after each cell, and what the host has changed comes back before the next one.
+ * A session of a workspace: an instance that runs its cells, one after the other. It serves nothing else, and ends with the
+ * session.
+ * Its files are sent to the host after each cell, and changes of the host are sent back before the next one.
  */
 export class SessionActivity {
   readonly id: string
@@ -40,7 +41,7 @@ export class SessionActivity {
   readonly #cancelled = Promise.withResolvers<void>()
   #instance: { readonly spare: Spare; readonly output: GuestOutput } | undefined
   #turn = 0
-  /** The cell that runs, or is about to. */
+  /** The cell that runs, or is about to run. */
   #cell: { cancel(): void; interrupt(): void } | undefined
   #isCancelled = false
   #isGone = false
@@ -112,7 +113,7 @@ export class SessionActivity {
     this.#version = files === undefined ? -1 : this.#context.tree.version
   }
 
-  /** Takes what a cell left. Without it, the next cell gets the files of the workspace. */
+  /** Takes the files of a cell. If there are none, the next cell gets the files of the workspace. */
   noteLeft(incoming: IncomingFiles): void {
     const { tree } = incoming
     if (tree === undefined) return this.noteBrought(undefined)
@@ -127,7 +128,7 @@ export class SessionActivity {
     return this.#instance && { turn: this.#turn, output: this.#instance.output }
   }
 
-  /** Notes that a cell is under way until the returned function is called. */
+  /** Notes a cell in progress until the returned function is called. */
   enter(cell: { cancel(): void; interrupt(): void }): () => void {
     this.#cell = cell
     return () => {
@@ -144,7 +145,7 @@ export class SessionActivity {
   /** Ends it after a cell whose instance cannot run another one. */
   lose(): void {
     this.#isLost = true
-    void this.#destroy({ code: 'lost', message: 'its instance ended with a cell' })
+    void this.#destroy({ code: 'lost', message: 'its instance ended during a cell' })
   }
 
   /** Ends it for the host. A cell ends first. */
@@ -156,7 +157,7 @@ export class SessionActivity {
     else this.#cell.cancel()
   }
 
-  /** The workspace ends: nothing is sent any more. */
+  /** Stops sending, because the workspace ends. */
   stop(): void {
     this.#isOver = true
     this.#cancelled.resolve()
@@ -175,9 +176,9 @@ export class SessionActivity {
 
   #onGone(): void {
     this.#isGone = true
-    // A cell tells of the end by itself.
+    // A cell reports the end itself.
     if (this.#cell === undefined && !this.#isCancelled && !this.#isLost)
-      this.#finish({ code: 'lost', message: `its instance ended between two cells${wordsOf(this.guest)}` })
+      this.#finish({ code: 'lost', message: `its instance ended between two cells${describeStderr(this.guest)}` })
   }
 
   // ── variables ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -214,8 +215,8 @@ export class SessionActivity {
           guest.kill() // a line without an end
         }
       }
-      output.begin({ takeFrames, streams: [NOWHERE, NOWHERE] })
-      // A cell whose output the host took late leaves them paused.
+      output.begin({ takeFrames, streams: [IGNORED, IGNORED] })
+      // They may be paused, if the host read the output of a cell late.
       for (const stream of [guest.frames, guest.stdout, guest.stderr]) stream.resume()
       this.#turn += 1
       const clock = { deadlineMs: LOOK_MS, maxWaitMs: 0, graceMs: CAPS.graceMs }
@@ -255,24 +256,24 @@ export class SessionActivity {
   }
 
   credit(): void {
-    // It sends nothing that the host grants.
+    // A session has no output that needs credit.
   }
 
   input(): void {
-    // It takes nothing.
+    // A session has no input.
   }
 
   endInput(): void {
-    // It takes nothing.
+    // A session has no input.
   }
 }
 
 const CANCELLED: Failure = { code: 'cancelled', message: 'the session was cancelled' }
 const BUSY: Failure = { code: 'busy', message: 'a cell or another operation of the session is under way' }
 /** The stream of code that runs between two cells. */
-const NOWHERE = { take: () => undefined, end: () => undefined }
+const IGNORED = { take: () => undefined, end: () => undefined }
 
-function wordsOf(guest: GuestProcess | undefined): string {
-  const words = guest?.lastOutput() ?? ''
-  return words === '' ? '' : `: ${words}`
+function describeStderr(guest: GuestProcess | undefined): string {
+  const stderr = guest?.lastOutput() ?? ''
+  return stderr === '' ? '' : `: ${stderr}`
 }

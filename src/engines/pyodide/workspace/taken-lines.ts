@@ -1,8 +1,8 @@
 import { FRAMES_WINDOW_BYTES } from '../../../protocol/index.ts'
 import type { RunOutbox } from '../outbox.ts'
 
-/** The way out of one run: it counts what the host has not taken, and asks the run to pause at its window. */
-export class TakenLines implements RunOutbox {
+/** The output of one run. It counts the bytes that the host has not read, and pauses the run when they exceed the window. */
+export class FlowControlledOutbox implements RunOutbox {
   readonly #outbox: RunOutbox
   readonly #onPressure: (isFull: boolean) => void
   #unread = 0
@@ -25,7 +25,7 @@ export class TakenLines implements RunOutbox {
     if (!wasFull && this.isFull) this.#onPressure(true)
   }
 
-  /** The host has taken so many bytes. */
+  /** Credits bytes that the host has read. */
   credit(bytes: number): void {
     const wasFull = this.isFull
     this.#unread = Math.max(0, this.#unread - bytes)
@@ -40,7 +40,7 @@ export class TakenLines implements RunOutbox {
     await this.#outbox.room()
   }
 
-  /** Ends the intake: nobody reads further lines. */
+  /** Ends the flow control, because no more lines are read. */
   end(): void {
     this.#isOver = true
     this.#room.resolve()

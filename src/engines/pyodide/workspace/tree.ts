@@ -8,7 +8,7 @@ export interface DirectoryNode {
   readonly entries: Map<string, TreeNode>
 }
 
-/** A regular file. Its content never changes: a file that is written again is another node. */
+/** A regular file. Its content never changes: a file that is written again is a new node. */
 export interface FileNode {
   readonly kind: 'file'
   readonly mode: number
@@ -54,7 +54,7 @@ export function emptyDirectory(mode: number): DirectoryNode {
   return { kind: 'directory', mode, mtimeMs: Date.now(), entries: new Map() }
 }
 
-/** Why a name cannot be that of an entry; undefined if it can. */
+/** The reason why an entry cannot have a name; undefined if it can. */
 export function nameProblem(name: string): string | undefined {
   if (name === '' || name === '.' || name === '..' || /[/\0]/.test(name))
     return 'it is not a plain path below the workspace'
@@ -64,7 +64,7 @@ export function nameProblem(name: string): string | undefined {
   return name === '__proto__' ? 'this name cannot be used on this engine' : undefined
 }
 
-/** The size of a node without what is below it. */
+/** The size of a node without the nodes below it. */
 export function ownSize(name: string, node: TreeNode): TreeSize {
   const target = node.kind === 'link' ? Buffer.byteLength(node.target) : 0
   return {
@@ -99,7 +99,7 @@ export class WorkspaceTree {
     return this.#top
   }
 
-  /** Another number after each change. */
+  /** A number that changes with each change of the files. */
   get version(): number {
     return this.#version
   }
@@ -108,14 +108,14 @@ export class WorkspaceTree {
     return this.#bounds
   }
 
-  /** Takes the files that a run left. */
+  /** Replaces all files with those of a run. */
   replace(top: DirectoryNode, size: TreeSize): void {
     this.#top = top
     this.#size = size
     this.#version += 1
   }
 
-  /** Makes room for a file that is being written. @throws FileError */
+  /** Reserves space for a file that is being written. @throws FileError */
   reserve(path: string, bytes: number): void {
     if (this.#size.bytes + this.#reserved + bytes > this.#bounds.maxBytes) throw noSpace(path)
     this.#reserved += bytes
@@ -126,7 +126,8 @@ export class WorkspaceTree {
   }
 
   /**
-   * The node at a path ('' or '.': the workspace itself). Links before the last component are followed where they stay in the workspace, the last
+   * The node at a path ('' or '.': the workspace itself). Links before the last component are followed where they stay in the
+   * workspace, the last
    * one if `follow`.
    * @throws FileError
    */
@@ -273,7 +274,7 @@ export class WorkspaceTree {
   }
 }
 
-/** All nodes below one, each directory before what it holds; without recursion, since scripts nest as deep as they like. */
+/** All nodes below one, each directory before its content; without recursion, since scripts nest as deep as they like. */
 export function* nodesBelow(top: TreeNode): Generator<readonly [name: string, node: TreeNode, parent: DirectoryNode]> {
   const pending = top.kind === 'directory' ? [top] : []
   for (const directory of pending) {

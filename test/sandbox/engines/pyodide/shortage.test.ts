@@ -44,12 +44,12 @@ test('a shortage while the snapshot is read is reported as a shortage, and the n
   await runOn(engineAt(cache.path), '') // so that there is a snapshot to look at
   const engine = engineAt(cache.path)
   const shortage = new SandglassError('sandbox_setup_failed', 'the snapshot cannot be read: no descriptor')
-  vi.spyOn(SnapshotCache.prototype, 'isWhole').mockRejectedValueOnce(shortage)
+  vi.spyOn(SnapshotCache.prototype, 'isIntact').mockRejectedValueOnce(shortage)
   await expect(engine.create(SPEC)).rejects.toBe(shortage)
   expect((await runOn(engine, 'emit_result(1)')).finalData).toBe(1)
 })
 
 test('a snapshot that is damaged at every try is an error with a code', async () => {
-  vi.spyOn(SnapshotCache.prototype, 'isWhole').mockResolvedValue(false)
+  vi.spyOn(SnapshotCache.prototype, 'isIntact').mockResolvedValue(false)
   await expect(engineAt(cache.path).create(SPEC)).rejects.toMatchObject({ code: 'harness_start_failed' })
 })

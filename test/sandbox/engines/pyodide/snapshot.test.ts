@@ -113,15 +113,15 @@ test('the bytes that a guest makes are kept', async () => {
 })
 
 test.each([
-  ['fails', 'process.exit(7)', 20_000, '(exit code 7): it said nothing'],
-  ['is killed', `process.kill(process.pid, 'SIGKILL')`, 20_000, '(SIGKILL): it said nothing'],
+  ['fails', 'process.exit(7)', 20_000, '(exit code 7): its stderr is empty'],
+  ['is killed', `process.kill(process.pid, 'SIGKILL')`, 20_000, '(SIGKILL): its stderr is empty'],
   ['prints a reason', `console.error('no room'); process.exit(1)`, 20_000, '(exit code 1): no room'],
-  ['takes too long', 'setInterval(() => {}, 1000)', 500, '(SIGKILL): it said nothing'],
+  ['takes too long', 'setInterval(() => {}, 1000)', 500, '(SIGKILL): its stderr is empty'],
   [
     'writes less than it says',
     `say({ type: 'snapshot', bytes: 17 }); writeSync(3, Buffer.alloc(16))`,
     20_000,
-    '(exit code 0): it said nothing',
+    '(exit code 0): its stderr is empty',
   ],
 ])('no snapshot is kept of a guest that %s', async (_how, does, timeoutMs, why) => {
   using at = place()

@@ -72,5 +72,5 @@ test('the bridge answers until it is closed', () => {
   const door = functions['JsvObject_toString'] as typeof given
   expect([door('x'), door.sig]).toEqual(['given x', 'ee'])
   shut()
-  expect(() => door('x')).toThrow('the bridge to JavaScript is shut (JsvObject_toString)')
+  expect(() => door('x')).toThrow('the bridge to JavaScript is disabled (JsvObject_toString)')
 })

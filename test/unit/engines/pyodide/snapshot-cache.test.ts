@@ -33,7 +33,7 @@ test.each([
 ])('a snapshot that is %s is not whole', async (_how, damage) => {
   const cache = new SnapshotCache(directory)
   await cache.keep(KEY, snapshotBytes())
-  expect(await cache.isWhole(KEY)).toBe(true)
+  expect(await cache.isIntact(KEY)).toBe(true)
   damage(cache.pathOf(KEY))
-  expect(await cache.isWhole(KEY)).toBe(false)
+  expect(await cache.isIntact(KEY)).toBe(false)
 })
