@@ -15,7 +15,7 @@ import {
 
 const MAX_PATH = 4096
 const PERMISSIONS = 0o777
-const MAX_QUOTED = 400
+const MAX_QUOTED = 200
 /** Small files are written together, because each write has a fixed cost. */
 const GATHERED_BYTES = 256 * 1024
 
