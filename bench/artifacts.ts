@@ -15,12 +15,12 @@ const PIECE_BYTES = MiB
 const ROUNDS = 10
 const FASTEST = `the fastest of ${ROUNDS} rounds`
 const VERSIONS = 1000
-/** Of the speed of cp. */
+/** The minimum speed as a fraction of that of cp. */
 const LEAST_SHARE = 0.6
 const MAX_LIST_MS = 10
 const MAX_GROWTH_MIB = 100
 
-/** Measures artifacts in a directory: a large one in and out beside `cp` to the same disk, and a list of many versions. */
+/** Measures artifacts in a directory: saving and loading a large one, compared with `cp` to the same disk, and listing many versions. */
 export async function artifacts(): Promise<Row[]> {
   const directory = mkdtempSync(join(tmpdir(), 'sandglass-bench-'))
   try {
@@ -42,13 +42,13 @@ async function transfers(directory: string): Promise<Row[]> {
     [],
   ]
   let peak = 0
-  // It starts the thread that hashes large content.
+  // The first save starts the thread that hashes large content.
   await createArtifactService(storeInDirectory(store)).save('first', Buffer.alloc(16 * MiB))
   const before = process.memoryUsage.rss()
   const watch = setInterval(() => (peak = Math.max(peak, process.memoryUsage.rss())), 20)
   for (let round = 0; round < ROUNDS; round++) {
     remove(copy)
-    // A save is on the disk when it is acknowledged, so the copy has to be there as well.
+    // A save is on the disk when it is acknowledged, so the copy must be synced as well.
     copies.push(
       await measureMs(async () => promisify(execFile)('sh', ['-c', 'cp "$0" "$1" && sync "$1"', source, copy])),
     )
@@ -82,8 +82,8 @@ async function transfers(directory: string): Promise<Row[]> {
 }
 
 /**
- * The fastest rounds count: on a virtual machine, memory that was free for a while is fetched from its host when a file fills it,
- * which adds up to a second to any round.
+ * The fastest rounds count. On a virtual machine, memory that was free for a while must be fetched from the hypervisor when a file
+ * fills it, which adds up to a second to any round.
  */
 function shareRow(what: string, takes: readonly number[], copies: readonly number[]): Row {
   const [taken, copying] = [Math.min(...takes), Math.min(...copies)]

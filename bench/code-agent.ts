@@ -18,7 +18,7 @@ const WARM_UP = 5
 const STEPS = 3
 const SCRIPT = 'print(1)'
 
-/** Measures the parser of replies, the time from an accepted proposal to its first output, and what a step of the graph adds to a script. */
+/** Measures the parser of replies, the time from an accepted proposal to its first output, and the time that the graph adds to a script. */
 export async function codeAgent(): Promise<Row[]> {
   const directory = mkdtempSync(join(tmpdir(), 'sandglass-bench-'))
   // Sandboxes with another uid must be able to read the packages.
@@ -54,7 +54,7 @@ function parsing(): Row {
   }
 }
 
-/** From the acceptance of a script with an installed package to its first output, beside `sg.run` with the same package. */
+/** Measures the time from the acceptance of a script with an installed package to its first output, compared with `sg.run`. */
 async function firstOutput(directory: string): Promise<Row> {
   await using index = await PackageIndex.start(makeWheel({ name: 'ready' }))
   const environments = {

@@ -57,7 +57,7 @@ export interface Flood {
   readonly growthMiB: number
 }
 
-/** Runs the script `atOnce` times in parallel, and measures how far the host's memory grows meanwhile. */
+/** Runs the script `atOnce` times in parallel, and measures the growth of the host's memory. */
 export async function watchedFlood(sg: Sandglass, script: string, atOnce: number): Promise<Flood> {
   const before = process.memoryUsage.rss()
   let highest = before

@@ -43,8 +43,8 @@ export async function environments(): Promise<Row[]> {
 }
 
 /**
- * An installation by Sandglass beside the two commands of uv that it takes, from the same directory of wheels and with the same
- * cache: an index on the network would take most of the time of both.
+ * Compares an installation by Sandglass with the two commands of uv that it consists of, from the same directory of wheels and with
+ * the same cache. An index on the network would dominate the time of both.
  */
 async function installing(cacheDir: string, work: string): Promise<Row[]> {
   const prepare = async (given: { readonly wheels?: string; readonly offline?: boolean }): Promise<number> => {
@@ -55,8 +55,8 @@ async function installing(cacheDir: string, work: string): Promise<Row[]> {
   const cold = await prepare({})
   const wheels = await downloadWheels(cacheDir, `${work}-wheels`)
   const uv = await findUv({ cacheDir, offline: true, index: indexSettings({}) })
-  // Moved, not removed, before a round: an ext4 without a journal does not use an inode again for minutes, and looks at each that
-  // was freed near the place of a new directory.
+  // Moved, not removed, before a round: an ext4 without a journal does not reuse an inode for minutes, and checks each one that was
+  // freed near a new directory.
   const aside = `${work}-aside`
   mkdirSync(aside)
   let moved = 0
@@ -109,7 +109,7 @@ async function installing(cacheDir: string, work: string): Promise<Row[]> {
   ]
 }
 
-/** Fetches the wheels of the environment that was made. */
+/** Fetches the wheels of the installed environment. */
 async function downloadWheels(cacheDir: string, directory: string): Promise<string> {
   mkdirSync(directory)
   const [lock = ''] = globSync(join(cacheDir, 'environments', '*', 'pylock.toml'))

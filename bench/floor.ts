@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
-/** A Python that has imported the zygote's modules and forks on request: the lowest cost of a process per script. */
+/** A Python that has imported the zygote's modules and forks on request: a lower bound for the time of a process per script. */
 export interface Floor {
   /** Returns the milliseconds to fork a child, read one byte from it and wait for its end, as Python measures them. */
   measure(): Promise<number>

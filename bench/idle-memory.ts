@@ -22,7 +22,7 @@ export async function idleMemory(): Promise<Row[]> {
   ]
 }
 
-/** The pids of this process's harnesses, and of what they forked. */
+/** The pids of this process's harnesses and of the processes that they forked. */
 export function harnessProcesses(): number[] {
   return descendantsOf(process.pid).filter((pid) => {
     try {

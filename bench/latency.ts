@@ -59,7 +59,7 @@ async function fresh(rounds: number): Promise<Row[]> {
   ]
 }
 
-/** Measures the first run in a sandbox from the pool, in turn with runs in a sandbox that has served before. */
+/** Measures the first run in a sandbox from the pool, in turn with runs in a reused sandbox. */
 export async function freshBesideWarm(
   open: (options: SandglassOptions) => Promise<Sandglass>,
   rounds: number,

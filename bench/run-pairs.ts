@@ -9,10 +9,10 @@ import { ms, ratioRow, type Row, table } from './row.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const WARM_UP = 30
-/** The bound for a change that must leave the path of a run as it is. */
+/** The maximum ratio for a change that must not slow a run. */
 const MOST = 1.03
 
-/** One version of Sandglass in a process of its own. */
+/** One version of Sandglass in its own process. */
 interface Version {
   readonly name: string
   /** Runs the script, and returns the milliseconds of a run from call to result. */

@@ -5,10 +5,10 @@ import { ms, type Row } from './row.ts'
 
 const FEW = 20
 const BRANCH_ROUNDS = 5
-/** Enough for a checkpoint and everything after it. */
+/** Enough memory for a checkpoint and everything after it. */
 const SETTLED_MS = 50
 
-/** The state of a session: how it is made, and how a cell writes to all of it. */
+/** A state of a session: the code that creates it, and a cell that writes to all of it. */
 interface Live {
   readonly name: string
   readonly made: string
@@ -25,7 +25,7 @@ export const LIVE: Readonly<Record<'nothing' | 'bytearray' | 'numpy', Live>> = {
   numpy: { name: '100 MB of numpy', made: 'import numpy; x = numpy.ones(100 << 17)', touch: 'x += 1' },
 }
 
-/** The cost of checkpoints, of going back and of branches, with this live data. */
+/** Measures checkpoints, rollbacks and branches with this live data. */
 export async function states(sg: Sandglass, { name, made }: Live): Promise<Row[]> {
   await using session = await sg.session()
   await expectDone(session, made)
@@ -55,7 +55,7 @@ export async function states(sg: Sandglass, { name, made }: Live): Promise<Row[]
   ]
 }
 
-/** The cost of writing to live data beside a checkpoint, which shares its memory until then. */
+/** Measures a cell that writes to live data whose memory a checkpoint shares until then. */
 export async function touched(sg: Sandglass, { name, made, touch }: Live): Promise<Row[]> {
   const figures: string[] = []
   for (const checkpoints of ['auto', 'off'] as const) {

@@ -15,7 +15,7 @@ const JUPYTER = process.env['SANDGLASS_BENCH_JUPYTER']
 /** A directory with numpy and matplotlib. */
 const PACKAGES = process.env['BENCH_PACKAGES']
 
-/** Measures cells of sessions beside runs, and beside a Jupyter kernel where there is one; then checkpoints, rollbacks and branches. */
+/** Compares cells of sessions with runs and, if installed, a Jupyter kernel; then measures checkpoints, rollbacks and branches. */
 export async function sessions(): Promise<Row[]> {
   const shared = { engine: 'local', poolSize: 1, limits: { memoryBytes: GiB } } as const
   await using sg = await createSandglass(shared)

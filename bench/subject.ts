@@ -11,7 +11,7 @@ import { resolveLimits, sandboxLimits } from '../src/sandbox/index.ts'
 export { createSandglass } from '../src/index.ts'
 export { dockerEngine, localEngine, type Sandbox, ScriptExecutor }
 
-/** Makes a spec and a function that runs scripts in a given sandbox, for benches below `createSandglass`. */
+/** Creates a spec and a function that runs scripts in a given sandbox, for benches below `createSandglass`. */
 export function resolveForBench(): {
   spec: SandboxSpec
   execute: (sandbox: Sandbox, script: string) => Promise<ExecutionResult>

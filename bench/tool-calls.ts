@@ -12,7 +12,7 @@ const CALLS = 100
 
 /** Measures calls of a host tool from a script, in turn with a plain echo on the same channel; then checks of scripts. */
 export async function toolCalls(): Promise<Row[]> {
-  // A channel that waits for the echo does not keep this process alive; the timer does.
+  // A channel that waits for the echo does not keep this process alive, so a timer does.
   const awake = setInterval(() => {}, 60_000)
   const rows = await onEngine('local', localEngine(), 4)
   const image = process.env['BENCH_DOCKER_IMAGE']

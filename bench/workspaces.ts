@@ -14,7 +14,7 @@ const MiB = 1024 * 1024
 const GiB = 1024 * MiB
 const ROUNDS = 200
 
-/** Measures workspaces: programs, scripts, many small files and a large one, each beside what does the same without a sandbox. */
+/** Measures workspaces: programs, scripts, many small files and a large one, each compared with the same work without a sandbox. */
 export async function workspaces(): Promise<Row[]> {
   await using sg = await createSandglass({
     engine: 'local',
@@ -31,7 +31,7 @@ export async function workspaces(): Promise<Row[]> {
   ]
 }
 
-/** A program beside the same fork, exec and wait by a Python in the same sandbox. */
+/** Compares a program with the same fork, exec and wait by a Python in the same sandbox. */
 async function programs(ws: Workspace): Promise<Row[]> {
   const floor = [
     'import os, time',
@@ -70,7 +70,7 @@ async function scripts(sg: Awaited<ReturnType<typeof createSandglass>>, ws: Work
   ]
 }
 
-/** From the moment at which a program writes a byte, by the clock that both share, to its arrival. */
+/** Measures the time from the write of a byte by a program to its arrival, by the clock that both share. */
 async function firstByte(ws: Workspace): Promise<Row> {
   const code = 'import time, sys\nfor _ in range(200):\n    time.sleep(0.005)\n    print(time.time(), flush=True)'
   await using program = await ws.start('python3', ['-c', code])
@@ -89,7 +89,7 @@ async function firstByte(ws: Workspace): Promise<Row> {
   }
 }
 
-/** Many small files beside `tar | tar` on the same machine. */
+/** Compares many small files with `tar | tar` on the same machine. */
 async function smallFiles(ws: Workspace): Promise<Row[]> {
   const above = mkdtempSync(join(tmpdir(), 'sandglass-bench-'))
   try {
@@ -113,7 +113,7 @@ async function smallFiles(ws: Workspace): Promise<Row[]> {
           return ws.save('many/**', join(above, 'out'), { maxFiles: SMALL_FILES })
         }),
     })
-    // In rounds of its own, over the files of the last one: the disk writes meanwhile, which would slow the others.
+    // In separate rounds, over the files of the previous one, because the disk writes meanwhile, which would slow the others.
     const { overwrite } = await measureInTurns(5, 0, {
       overwrite: () =>
         measureMs(() => ws.save('many/**', join(above, 'out'), { maxFiles: SMALL_FILES, overwrite: true })),
@@ -141,7 +141,7 @@ async function smallFiles(ws: Workspace): Promise<Row[]> {
   }
 }
 
-/** One file of 512 MiB in and out, and how much the host grows meanwhile. */
+/** Measures one file of 512 MiB in and out, and the growth of the host's memory. */
 async function largeFile(ws: Workspace): Promise<Row[]> {
   const above = mkdtempSync(join(tmpdir(), 'sandglass-bench-'))
   try {

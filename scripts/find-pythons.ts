@@ -5,7 +5,7 @@ import { join } from 'node:path'
 
 /** An interpreter that can run the harness. */
 export interface Python {
-  /** The program to which shims and links lead. */
+  /** The program that shims and links resolve to. */
   readonly executable: string
   /** `3.11.2` */
   readonly version: string
@@ -37,7 +37,7 @@ function pyenvPythons(): string[] {
 }
 
 function probe(path: string): Python | undefined {
-  // A shim of a version that is not selected exits with an error and does not count.
+  // A pyenv shim of a version that is not selected exits with an error, and is skipped.
   const run = spawnSync(path, ['-I', '-c', PROBE], {
     encoding: 'utf8',
     timeout: 30_000,

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 /** The supported versions of Node. Each is an npm package without an install script. */
 const NODES = ['22', '24'] as const
 
-/** Uses modules that are loaded on demand, which README's example does not cover: JSON Schema, Pyodide. */
+/** Uses modules that are loaded on demand and that README's example does not cover: JSON Schema, Pyodide. */
 const LAZY = `
 import { createSandglass, defineTool } from 'sandglass'
 const input = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] }
@@ -19,7 +19,7 @@ for (const engine of ['local', 'pyodide']) {
 `
 const LAZY_OUTPUT = 'local 42\npyodide 42\n'
 
-/** Installs the tarball as a user would and runs README's example from it, on every Node that is supported. */
+/** Installs the tarball as a user would and runs README's example from it, on every supported Node. */
 export function runsInstalled(tarball: string, folder: string): boolean {
   return NODES.every((version) => {
     const place = join(folder, `node-${version}`)
@@ -55,7 +55,7 @@ export function runsInstalled(tarball: string, folder: string): boolean {
     ] as const) {
       const ran = spawnSync(program, [script], { cwd: place, encoding: 'utf8' })
       if (ran.stdout !== expected)
-        return reportProblem(`on Node ${version} ${script} printed\n${ran.stdout}${ran.stderr}and not\n${expected}`)
+        return reportProblem(`on Node ${version} ${script} printed\n${ran.stdout}${ran.stderr}instead of\n${expected}`)
     }
     console.log(`README's example, a tool with JSON Schema and Pyodide run from the tarball on Node ${version}`)
     return true

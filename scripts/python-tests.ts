@@ -1,4 +1,4 @@
-/** Runs the harness's own unit tests with each Python >= 3.10 of this machine: `node scripts/python-tests.ts`. */
+/** Runs the harness's unit tests with each Python >= 3.10 of this machine: `node scripts/python-tests.ts`. */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,8 +8,8 @@ import { formatCounts, ONE_FAILURE, sum, type TestCounts } from './test-counts.t
 const HARNESS = join(import.meta.dirname, '../harness')
 const RUNNER = join(import.meta.dirname, 'unittest_counts.py')
 const TIMEOUT_MS = 600_000
-/** The tests wait for half of their time, so two interpreters leave each its time. */
-const AT_ONCE = 2
+/** The tests are idle for half of their time, so two interpreters do not slow each other. */
+const MAX_CONCURRENT = 2
 
 /** The result of one interpreter on one folder of tests. */
 export interface PythonRun {
@@ -20,15 +20,15 @@ export interface PythonRun {
   readonly output: string
 }
 
-/** The sum of the tests of all interpreters, and what there is to read about them. */
+/** The sum of the tests of all interpreters, and a text about them. */
 export interface PythonReport {
   readonly counts: TestCounts
   readonly text: string
 }
 
-/** Runs the tests with at most this many interpreters, the oldest first, a few at a time. Reports them in that order. */
-export async function runPythonTests(most: number = Infinity): Promise<PythonReport> {
-  const pythons = findPythons().slice(0, most)
+/** Runs the tests with at most `limit` interpreters, the oldest first, a few at a time. Reports them in that order. */
+export async function runPythonTests(limit: number = Infinity): Promise<PythonReport> {
+  const pythons = findPythons().slice(0, limit)
   if (pythons.length === 0) {
     const text = 'python: no Python >= 3.10 was found; install python3 (3.10 or later) and run the tests again'
     return { counts: ONE_FAILURE, text }
@@ -38,7 +38,7 @@ export async function runPythonTests(most: number = Infinity): Promise<PythonRep
   const runInTurn = async (): Promise<void> => {
     for (const [place, python] of waiting) reports[place] = await runAndReport(python)
   }
-  await Promise.all(Array.from({ length: AT_ONCE }, runInTurn))
+  await Promise.all(Array.from({ length: MAX_CONCURRENT }, runInTurn))
   return { counts: sum(reports.map(({ counts }) => counts)), text: reports.map(({ text }) => text).join('\n') }
 }
 
@@ -72,9 +72,7 @@ export async function runUnittests(executable: string, top: string): Promise<Pyt
     ).stdin?.end()
   })
   const counts = error === null ? readCounts(stdout) : undefined
-  const output = [stdout, stderr, error?.message ?? (counts === undefined ? 'no test was run to its end' : '')].join(
-    '\n',
-  )
+  const output = [stdout, stderr, error?.message ?? (counts === undefined ? 'no test finished' : '')].join('\n')
   const skips = stderr.split('\n').filter((line) => / \.\.\. skipped /.test(line))
   return { counts: counts ?? ONE_FAILURE, skips, output }
 }

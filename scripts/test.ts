@@ -32,7 +32,7 @@ export interface VitestRun {
   readonly tables: string
   /** The slowest files, one per line. */
   readonly slowest: string
-  /** Tests that began and did not end, one per line: their process did. */
+  /** Tests that began and did not finish because their process ended, one per line. */
   readonly unfinished: string
 }
 
@@ -104,7 +104,7 @@ function slowestOf({ testResults }: VitestReport): string {
     .join('\n')
 }
 
-/** vitest names no file when a worker ends without a word; a skipped test has another status. */
+/** Lists pending tests, because vitest does not name the file of a worker that ends silently. A skipped test has another status. */
 function unfinishedOf({ testResults }: VitestReport): string {
   return testResults
     .flatMap(({ name, assertionResults }) =>
@@ -115,7 +115,7 @@ function unfinishedOf({ testResults }: VitestReport): string {
     .join('\n')
 }
 
-/** The end of the output: tables, slowest files, what each program counted, and the sum as the last line. */
+/** The end of the output: tables, slowest files, the counts of each program, and the sum as the last line. */
 export function closing({ counts, tables, slowest, unfinished }: VitestRun, python: TestCounts): string {
   return [
     ...(tables === '' ? [] : [`\n${tables}\n`]),
@@ -137,8 +137,8 @@ if (import.meta.main) {
   ])
   const runPython = (): ReturnType<typeof runPythonTests> | { counts: TestCounts; text: string } =>
     pythons === 0 ? { counts: NO_TESTS, text: '' } : runPythonTests(pythons)
-  // Those of one Python wait for half of their time, like the files that vitest begins with, and end with them. Those of several would
-  // run beside tests of the unit rung, which have a second each.
+  // The tests of one Python are idle for half of their time, like the files that vitest begins with, and end with them. Those of
+  // several would run beside tests of the unit rung, which have a timeout of one second.
   const beside = pythons === 1 ? runPython() : undefined
   const vitest = await vitestRun
   const { counts: python, text } = await (beside ?? runPython())

@@ -1,7 +1,7 @@
 /**
  * Runs a command with a private Docker daemon at DOCKER_HOST, which has gVisor and the image of
  * `npm run image`: `node scripts/with-docker.ts npm test`. Needs root, dockerd, runsc and debootstrap.
- * The machine's own daemon is not touched, and nothing of this one is left at the end.
+ * The machine's own daemon is not touched, and the private one is removed at the end.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,7 +21,7 @@ try {
     onProgress: (line) => console.error(`image: ${line}`),
     signal: interruption.signal,
   })
-  console.error(`with-docker: ${daemon.host} has ${tag}${cached ? '' : ', newly made'}`)
+  console.error(`with-docker: ${daemon.host} has ${tag}${cached ? '' : ', newly built'}`)
   process.exitCode = await run()
   // A hung daemon explains most failures, so its stacks are printed.
   const stuck = process.exitCode === 0 ? undefined : await whyStuck(daemon)

@@ -83,7 +83,7 @@ function planOf({ faults, seed, engines, only }: CampaignOptions): readonly Plan
   const all = engines
     .flatMap((engine) => kindsOf(engine).kinds.map((kind) => ({ engine, kind })))
     .filter(({ engine, kind }) => only === undefined || `${engine} ${nameOf(kind)}`.includes(only))
-  if (all.length === 0) throw new Error('no kind of fault matches --only')
+  if (all.length === 0) throw new Error(`--only ${only}: no kind of fault contains this text`)
   const planned: PlannedFault[] = []
   while (planned.length < faults) {
     for (const { engine, kind } of random.shuffled(all)) {
@@ -112,9 +112,9 @@ async function runLane(
 }
 
 function unexpected(error: unknown, from: number): StrikeResult {
-  const words = error instanceof Error ? error.message : String(error)
+  const message = error instanceof Error ? error.message : String(error)
   const nothing = { meanwhile: {}, recoveryMs: 0, left: [] }
-  return { said: 'the driver failed', settleMs: performance.now() - from, ...nothing, breaches: [words] }
+  return { said: 'the driver failed', settleMs: performance.now() - from, ...nothing, breaches: [message] }
 }
 
 /** Formats a fault as one line: number, engine, fault, outcome, times, orphans. */

@@ -1,6 +1,6 @@
 /**
- * The scripts of the light load. Two are none: with `transfer`, files go into a workspace and come back, beside a program; with
- * `sessions`, several of them run cells in one.
+ * The scripts of the light load. Two are no scripts: `transfer` sends files into a workspace and reads them back while a program
+ * runs there; `sessions` runs cells in several sessions of one workspace.
  */
 export type Script = 'short' | 'compute' | 'tools' | 'grow' | 'transfer' | 'sessions'
 
@@ -23,7 +23,7 @@ export type HostCall = { readonly number: number } & (
 
 /** The outcome of a call. */
 export interface Outcome {
-  /** `completed`, `timed-out/timeout: CAUSE: WORDS`, `threw no_space: WORDS`, `host gone`. */
+  /** `completed`, `timed-out/timeout: CAUSE: MESSAGE`, `threw no_space: MESSAGE`, `host gone`. */
   readonly said: string
   /** The id of the sandbox of the run; empty when there was none. */
   readonly sandbox: string

@@ -99,7 +99,7 @@ async function run(sandglass: Sandglass, script: keyof typeof SCRIPTS, call: Run
   }
 }
 
-/** Sends a file into a workspace and reads it back, again and again, while a program runs there. */
+/** Repeatedly sends a file into a workspace and reads it back, while a program runs there. */
 async function transfer(sandglass: Sandglass, { number, seconds }: RunCall): Promise<Outcome> {
   const stop = new AbortController()
   runs.set(number, stop)

@@ -27,7 +27,7 @@ export interface ChaosHost {
   solve(journal: string): Promise<SettledCall>
   signal(name: NodeJS.Signals): void
   /** The end of its stderr, such as the last error of Node. */
-  words(): string
+  stderr(): string
 }
 
 /** Start options: a program that executes the rest of the command line, and additional variables. */
@@ -59,11 +59,11 @@ export function startChaosHost(engine: EngineUnderTest, { prefix, env }: HostSta
     env: { PATH: process.env['PATH'] ?? '', HOME: '/nonexistent', ...compileCache(), ...env },
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
-  let words = ''
-  child.stderr?.on('data', (data: Buffer) => (words = (words + data.toString()).slice(-4000)))
+  let stderr = ''
+  child.stderr?.on('data', (data: Buffer) => (stderr = (stderr + data.toString()).slice(-4000)))
   const ask = makeCaller(child)
   const killAtExit = (): void => void child.kill('SIGKILL')
-  process.prependOnceListener('exit', killAtExit) // before its site is removed, or it would go on writing there
+  process.prependOnceListener('exit', killAtExit) // before its site is removed, because it would keep writing there
   const gone = new Promise<void>((resolve) => {
     const onGone = (): void => {
       process.removeListener('exit', killAtExit)
@@ -83,7 +83,7 @@ export function startChaosHost(engine: EngineUnderTest, { prefix, env }: HostSta
     ask: (call) => ask({ call }).settled,
     solve: (journal) => ask({ call: 'solve', journal }).settled,
     signal: (name) => void child.kill(name),
-    words: () => words,
+    stderr: () => stderr,
   }
 }
 

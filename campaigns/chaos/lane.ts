@@ -46,7 +46,7 @@ export class Lane implements AsyncDisposable {
     this.#host = undefined
     host.signal('SIGKILL')
     await host.gone
-    throw new Error(`no host could be opened: ${said} ${host.words()}`)
+    throw new Error(`no host could be opened: ${said} ${host.stderr()}`)
   }
 
   /**
@@ -63,7 +63,7 @@ export class Lane implements AsyncDisposable {
     host.signal('SIGKILL')
     await host.gone
     this.#removeFakedClock(host.pid)
-    if (said !== 'done') throw new Error(`the host did not close: ${said} ${host.words()}`)
+    if (said !== 'done') throw new Error(`the host did not close: ${said} ${host.stderr()}`)
     const left = await eventually(async () => {
       const found = await this.site.left(undefined)
       return found.length === 0 ? undefined : found.join('; ')

@@ -7,7 +7,7 @@ import type { Site } from './site.ts'
 
 /** Short runs, one after the other, during a fault. */
 export interface Load {
-  /** Waits until one run failed. */
+  /** Waits until one run has failed. */
   refusal(withinMs: number): Promise<void>
   /** Stops the load. Returns descriptions of the unexpected outcomes. */
   stop(): Promise<readonly string[]>
@@ -35,11 +35,13 @@ export function startLoad(site: Site, host: ChaosHost, kind: FaultKind): Load {
       const from = performance.now()
       const asked = kind.load === 'tasks' ? host.solve(site.journal) : host.run('short', 0, DEADLINE_SEC).settled
       const { said, at } = await asked
-      const words = said.split(':', 1)[0] ?? ''
-      counts[words] = (counts[words] ?? 0) + 1
-      if (words !== 'completed') refused += 1
-      if (!allowed.some((pattern) => pattern.test(said))) breaches.push(`a run meanwhile came to: ${said}`)
-      if (at - from > boundMs) breaches.push(`a run meanwhile settled after ${Math.round(at - from)} ms`)
+      const outcome = said.split(':', 1)[0] ?? ''
+      counts[outcome] = (counts[outcome] ?? 0) + 1
+      if (outcome !== 'completed') refused += 1
+      if (!allowed.some((pattern) => pattern.test(said)))
+        breaches.push(`unexpected outcome of a run during the fault: ${said}`)
+      if (at - from > boundMs)
+        breaches.push(`a run during the fault settled after ${Math.round(at - from)} ms; the limit is ${boundMs} ms`)
       // A stopped daemon would block the driver as well.
       if (site.daemon === undefined) site.look(host.pid)
       await sleep(PAUSE_MS)

@@ -22,7 +22,7 @@ interface Counting {
   readonly onBegun: (workspace: Workspace) => void
 }
 
-/** Sessions with checkpoints, in one workspace. Their cells count until the time is over; no count may be wrong in silence. */
+/** Runs sessions with checkpoints in one workspace. Their cells count until the time is over; a wrong count must be reported. */
 export async function countInSessions(sandglass: Sandglass, { seconds, signal, onBegun }: Counting): Promise<Outcome> {
   await using workspace = await sandglass.workspace({ signal })
   const opened = await Promise.all(Array.from({ length: SESSIONS }, () => open(workspace)))
@@ -56,7 +56,7 @@ async function open(workspace: Workspace): Promise<Opened> {
   return { session, checkpoints }
 }
 
-/** @throws Error for a state that is wrong, and that nothing told. */
+/** @throws Error for a wrong state that was not reported. */
 async function countUntil(until: number, { session, checkpoints }: Opened): Promise<'good' | 'lost'> {
   let n: number | undefined = 0
   while (performance.now() < until) {

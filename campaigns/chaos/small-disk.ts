@@ -48,7 +48,7 @@ export function keepFull(path: string, held: string = path): () => void {
   const { bavail, bsize } = statfsSync(path)
   const most = (bavail - SLACK_BLOCKS) * bsize
   if (most > 0) spawnSync('fallocate', ['--length', String(most), filler])
-  // By the block: nothing is written of a larger piece that does not fit, and a new sandbox needs only one.
+  // Block by block, because no part of a larger piece that does not fit is written, and a new sandbox needs only one block.
   const once = (): void => {
     try {
       for (;;) writeFileSync(filler, Buffer.alloc(bsize), { flag: 'a' })
@@ -66,7 +66,7 @@ export function keepFull(path: string, held: string = path): () => void {
   }
 }
 
-/** Opens a directory and all that is below it. What vanishes meanwhile is left out: its sandbox has just ended. */
+/** Opens a directory and everything below it. Ignores entries that vanish meanwhile, because their sandbox has just ended. */
 function openAll(directory: string): number[] {
   const open = (path: string): number[] => unlessGone(() => [openSync(path, constants.O_RDONLY)])
   const entries = unlessGone(() => readdirSync(directory, { withFileTypes: true }))

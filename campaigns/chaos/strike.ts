@@ -68,11 +68,12 @@ export async function strike(lane: Lane, kind: FaultKind, random: Random, stopMs
   const gone: { at: number; problem?: string } = await orphans
   if (gone.problem !== undefined) breaches.push(gone.problem)
   const settleMs = (kind.endsHost === true ? gone.at : Math.max(...outcomes.map(({ at }) => at))) - from
-  if (settleMs > kind.boundMs) breaches.push(`settled after ${Math.round(settleMs)} ms`)
+  if (settleMs > kind.boundMs)
+    breaches.push(`settled after ${Math.round(settleMs)} ms; the limit is ${kind.boundMs} ms`)
   for (const [index, { said }] of outcomes.entries()) {
     const allowed = index === 0 ? kind.victim : (kind.others ?? [])
     if (!allowed.some((pattern) => pattern.test(said)))
-      breaches.push(`run ${index + 1} came to: ${said} ${host.words()}`)
+      breaches.push(`unexpected outcome of run ${index + 1}: ${said} ${host.stderr()}`)
   }
   if (kind.others === undefined) breaches.push(...(await abort(rest)))
   breaches.push(...(await load.stop()))
@@ -101,11 +102,11 @@ async function startVictims(lane: Lane, host: ChaosHost, kind: FaultKind, random
     const pids = processesOf(lane, host)
     const over = await Promise.race([...runs.map((run) => run.settled), sleep(moment)])
     if (over === undefined && victim !== undefined) return { runs, victim, pids }
-    if (over?.said === 'host gone') throw new Error(`the host ended before the fault: ${host.words()}`)
+    if (over?.said === 'host gone') throw new Error(`the host ended before the fault: ${host.stderr()}`)
     for (const run of runs) run.abort()
     await Promise.all(runs.map((run) => waitForSettled(run, NEVER_MS)))
   }
-  throw new Error(`two runs were not under way at one time in ${MAX_ATTEMPTS} attempts`)
+  throw new Error(`two runs did not run concurrently in ${MAX_ATTEMPTS} attempts`)
 }
 
 async function waitForFullPool(host: ChaosHost): Promise<void> {
@@ -141,8 +142,12 @@ async function abort(runs: readonly RunHandle[]): Promise<string[]> {
   for (const run of runs) run.abort()
   const answers = await Promise.all(runs.map((run) => waitForSettled(run, ABORT_MS + NEVER_MS)))
   return answers.flatMap(({ said, at }) => [
-    ...(CANCELLED.some((pattern) => pattern.test(said)) ? [] : [`a run that was not hit came to: ${said}`]),
-    ...(at - from > ABORT_MS ? [`a run that was not hit was given up after ${Math.round(at - from)} ms`] : []),
+    ...(CANCELLED.some((pattern) => pattern.test(said))
+      ? []
+      : [`unexpected outcome of a run that was not hit: ${said}`]),
+    ...(at - from > ABORT_MS
+      ? [`a run that was not hit settled ${Math.round(at - from)} ms after its abort; the limit is ${ABORT_MS} ms`]
+      : []),
   ])
 }
 
@@ -158,7 +163,7 @@ function processesOf({ site }: Lane, host: ChaosHost): number[] {
 async function untilGone(pids: readonly number[], boundMs: number): Promise<{ at: number; problem?: string }> {
   const left = await eventually(() => {
     const living = pids.filter((pid) => processOf(pid) !== undefined)
-    return living.length === 0 ? undefined : `${living.length} of ${pids.length} processes live on`
+    return living.length === 0 ? undefined : `${living.length} of ${pids.length} processes still live`
   }, boundMs)
   return { at: performance.now(), ...(left === undefined ? {} : { problem: left }) }
 }

@@ -16,10 +16,10 @@ import { treeCases } from './trees/tree-case.ts'
 export interface Campaign {
   readonly seed: number
   readonly count: number
-  /** One case alone, of the part that has this name. */
+  /** Runs only this case, of the part with this name. */
   readonly only?: { readonly side: string; readonly number: number }
   readonly withinMs?: number
-  /** The engine of the real brokers; without it that part is skipped. */
+  /** The engine for cases in real sandboxes; without it they are skipped. */
   readonly engine?: SandboxEngine
   readonly onReport: (report: DriveReport) => void
   readonly onProgress?: (side: string, done: number) => void
@@ -44,7 +44,7 @@ export async function hostCampaign(campaign: Campaign): Promise<void> {
   await part(campaign, 'silent', silentCase, silent, { atOnce: SILENT_AT_ONCE })
 }
 
-/** Runs cases against all code that reads workspaces out of a store; with an engine, into real sandboxes, too. */
+/** Runs cases against all code that reads workspaces from a store; with an engine, also restores into real sandboxes. */
 export async function treeCampaign(campaign: Campaign): Promise<void> {
   const restored = Math.ceil(campaign.count / RESTORED_SHARE)
   using stored = await storeWorkspace()
@@ -58,7 +58,7 @@ export async function treeCampaign(campaign: Campaign): Promise<void> {
 export async function brokerCampaign(campaign: Campaign): Promise<void> {
   const inSandboxes = Math.ceil(campaign.count / SANDBOX_SHARE)
   const python = findPythons()[0]?.executable
-  if (python === undefined) throw new Error('no Python >= 3.10 was found')
+  if (python === undefined) throw new Error('no Python >= 3.10 was found; install python3 (3.10 or later)')
   await using stack = new AsyncDisposableStack()
   const peers = Array.from({ length: PEERS }, () => stack.use(new Peer(python)))
   const measureMemory = async (): Promise<number> =>

@@ -1,5 +1,5 @@
 /** The bytes between newlines; the last item is the bytes after the last newline. */
-export function between(bytes: Buffer): Buffer[] {
+export function splitLines(bytes: Buffer): Buffer[] {
   const lines: Buffer[] = []
   for (let at = 0; at <= bytes.length;) {
     const end = bytes.indexOf('\n', at)
@@ -9,7 +9,7 @@ export function between(bytes: Buffer): Buffer[] {
   return lines
 }
 
-/** Parses a line as JSON with the parser of JavaScript alone; undefined if it is not JSON. */
+/** Parses a line with `JSON.parse` alone; undefined if it is not JSON. */
 export function naiveJson(line: Buffer): unknown {
   try {
     return JSON.parse(line.toString('utf8').trim())

@@ -283,7 +283,7 @@ export const SANDBOX_MUTATIONS: readonly Mutation[] = [
     patches: [
       {
         file: 'src/engines/local/bwrap-args.ts',
-        from: 'readOnly(layout.packages, INSIDE.packages)',
+        from: 'bindReadOnly(layout.packages, INSIDE.packages)',
         to: "['--bind', layout.packages, INSIDE.packages]",
       },
     ],

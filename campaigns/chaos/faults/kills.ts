@@ -93,7 +93,7 @@ export const KILLS: readonly FaultKind[] = [
     strike: (context) => kill(context, ({ broker }) => broker),
   },
   {
-    // Its program dies with it. The transfer goes on.
+    // Its program dies with it. The transfer continues.
     fault: 'kill -9',
     target: 'keeper of a program',
     engines: ['local', 'docker'],
@@ -192,7 +192,7 @@ export const KILLS: readonly FaultKind[] = [
   },
 ]
 
-/** Kills some at once, and after a moment some of those that are there then. */
+/** Kills some processes at once, and after a moment some of those that exist then. */
 async function killSessionProcesses({ site, victim, random }: FaultContext): Promise<() => void> {
   for (const moment of [0, random.below(300)]) {
     await sleep(moment)

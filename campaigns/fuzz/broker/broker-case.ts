@@ -5,7 +5,7 @@ import type { CaseMaker, FuzzCase } from '../fuzz-case.ts'
 import { Hang } from '../hang.ts'
 import { mutatedStream } from '../lines.ts'
 import { cut } from '../mutate-bytes.ts'
-import { between, naiveJson } from '../naive-lines.ts'
+import { naiveJson, splitLines } from '../naive-lines.ts'
 import type { Random } from '../../../test/support/random.ts'
 import type { Peer, Played } from './peer.ts'
 
@@ -14,7 +14,7 @@ const REFUSAL = /^the host sent an invalid request: [\w ]+$/
 const SECRET = 'value-of-key'
 const MAX_ID = 256
 /** The maximum number of pieces: the broker handles each in one turn of its loop. */
-const MOST_SINGLE = 300
+const MAX_PIECES = 300
 
 /** Makes cases for the harness, distributed over processes with the broker's code. */
 export function brokerCases(peers: readonly Peer[]): CaseMaker {
@@ -32,7 +32,7 @@ export function brokerCases(peers: readonly Peer[]): CaseMaker {
 function hostLinesCase(peer: Peer, random: Random): FuzzCase {
   const bytes = mutatedStream(HOST_CORPUS, random, 6)
   const child = mutatedStream(CHILD_CORPUS, random, 6)
-  const pieces = cut(bytes, random, MOST_SINGLE)
+  const pieces = cut(bytes, random, MAX_PIECES)
   const checker = random.oneIn(8)
   const dead = !random.oneIn(3)
   return {
@@ -40,11 +40,11 @@ function hostLinesCase(peer: Peer, random: Random): FuzzCase {
     pieces,
     async check() {
       const played = await peer.play({ play: 'broker', pieces, child, checker, dead })
-      const lines = between(Buffer.concat(pieces)).slice(0, -1)
+      const lines = splitLines(Buffer.concat(pieces)).slice(0, -1)
       if (played.outcome === 'refused') {
-        ok(REFUSAL.test(played.words), `unexpected words of a refusal: ${played.words}`)
-        ok(!played.words.includes(SECRET), 'a refusal contains a secret')
-        ok(!lines.every(isRequest), `requests that match the schema were refused: ${played.words}`)
+        ok(REFUSAL.test(played.message), `unexpected message of a refusal: ${played.message}`)
+        ok(!played.message.includes(SECRET), 'a refusal contains a secret')
+        ok(!lines.every(isRequest), `requests that match the schema were refused: ${played.message}`)
       }
       checkSent(played, idsIn(lines))
     },
@@ -66,7 +66,7 @@ function childFramesCase(peer: Peer, random: Random): FuzzCase {
   }
 }
 
-/** The harness's line buffer splits at the newlines, however the bytes are cut. */
+/** The harness's line buffer splits at newlines, wherever the bytes are cut. */
 function linesCase(peer: Peer, random: Random): FuzzCase {
   const bytes = mutatedStream(HOST_CORPUS, random)
   const pieces = cut(bytes, random)
@@ -74,34 +74,34 @@ function linesCase(peer: Peer, random: Random): FuzzCase {
     property: "the harness's lines do not depend on where the bytes are cut",
     pieces,
     async check() {
-      const { outcome, words, sent } = await peer.play({ play: 'lines', pieces })
-      if (outcome === 'hang') throw new Hang(words)
-      strictEqual(outcome, 'ended', words)
-      ok(sent.equals(bytes.subarray(0, bytes.lastIndexOf('\n') + 1)), 'other lines')
+      const { outcome, message, sent } = await peer.play({ play: 'lines', pieces })
+      if (outcome === 'hang') throw new Hang(message)
+      strictEqual(outcome, 'ended', message)
+      ok(sent.equals(bytes.subarray(0, bytes.lastIndexOf('\n') + 1)), 'the lines differ from the input')
     },
   }
 }
 
-function checkSent({ outcome, words, sent }: Played, ids: ReadonlySet<string>): void {
-  if (outcome === 'hang') throw new Hang(words)
-  ok(outcome !== 'crash', words)
-  const lines = between(sent)
-  deepStrictEqual(lines.pop()?.length, 0, 'the last line for the host has no end')
+function checkSent({ outcome, message, sent }: Played, ids: ReadonlySet<string>): void {
+  if (outcome === 'hang') throw new Hang(message)
+  ok(outcome !== 'crash', message)
+  const lines = splitLines(sent)
+  deepStrictEqual(lines.pop()?.length, 0, 'the last line for the host lacks its newline')
   for (const line of lines) {
     const decoded = decodeLine(line)
     ok(decoded.kind === 'frame', `the host would refuse what the broker sends: ${line.subarray(0, 400).toString()}`)
     const { frame } = decoded
     if ('execution_id' in frame)
-      ok(ids.has(frame.execution_id), `a frame of a run that was not requested: ${frame.execution_id}`)
+      ok(ids.has(frame.execution_id), `a frame of the run ${frame.execution_id}, which was not requested`)
   }
 }
 
-/** Returns true for a frame of the schema of the host, or one that a harness ignores. */
+/** True for a frame that matches the host's schema, or that a harness ignores. */
 function isRequest(line: Buffer): boolean {
   const text = line.toString('latin1')
   if (/^[ \t\r]*$/.test(text)) return true
   const value = naiveJson(line)
-  if (readsOtherwise(line) || typeof value !== 'object' || value === null) return false
+  if (parsesDifferently(line) || typeof value !== 'object' || value === null) return false
   const { type } = value as { readonly type?: unknown }
   if (typeof type !== 'string' || !Object.hasOwn(value, 'type')) return false
   const schema = Object.entries(hostFrames).find(([name]) => name === type)?.[1]
@@ -115,8 +115,8 @@ function hidesSecret({ secrets }: { readonly secrets?: unknown }): boolean {
   return hidden !== undefined && typeof hidden.value !== 'string'
 }
 
-/** True for lines that Python and JavaScript read differently: invalid UTF-8, Unicode white space, whole numbers as floats, depth. */
-function readsOtherwise(line: Buffer): boolean {
+/** True for lines that Python and JavaScript parse differently: invalid UTF-8, Unicode white space, whole numbers as floats, depth. */
+function parsesDifferently(line: Buffer): boolean {
   const text = line.toString('utf8')
   const hasOtherSpace = text.trim() !== text.replace(/^[ \t\r]+/, '').replace(/[ \t\r]+$/, '')
   return text.includes('\uFFFD') || hasOtherSpace || /\d[.eE]/.test(text) || depthOf(text) > MAX_DEPTH
@@ -124,12 +124,12 @@ function readsOtherwise(line: Buffer): boolean {
 
 /** The depth of JSON text. Counts brackets, because a parsed value lacks the first of two members with the same key. */
 function depthOf(text: string): number {
-  let [depth, most] = [0, 0]
+  let [depth, max] = [0, 0]
   for (const bracket of text.replace(/"(?:[^"\\]|\\.)*"/g, '').replace(/[^[\]{}]/g, '')) {
     depth += bracket === '[' || bracket === '{' ? 1 : -1
-    most = Math.max(most, depth)
+    max = Math.max(max, depth)
   }
-  return most
+  return max
 }
 
 function idsIn(lines: readonly Buffer[]): Set<string> {

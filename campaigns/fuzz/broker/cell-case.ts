@@ -13,7 +13,7 @@ const CELL_CORPUS: readonly Fields[] = [
   { type: 'display', kind: 'result', data: { 'text/plain': 'x', 'image/png': 'AAAA' }, left_out: ['text/html'] },
   { type: 'finished', checkpoint: { grade: 'partial', lacks: ['thread waits'] } },
 ]
-/** Valid contents of messages for the broker, behind the byte that says their kind. */
+/** Valid contents of messages for the broker, which follow the byte with their kind. */
 const ANSWERS: readonly Fields[] = [
   { grade: 'whole', lacks: [] },
   { missing: ['a socket'], checkpoint: { grade: 'none', lacks: ['a'] } },
@@ -25,7 +25,7 @@ const MAX_MESSAGES = 8
 const AFTER = ['pass', 'os._exit(3)', 'os.close(3)', 'os.close(4)', 'os.kill(os.getpid(), 9)', 'while True: pass']
 const TIMEOUT_SEC = 2
 
-/** Bytes that a cell writes to the two sockets of its process cost it no more than its session. */
+/** Bytes that a cell writes to the two sockets of its process can end at most its own session. */
 export function cellCase(sg: Sandglass, random: Random): FuzzCase {
   const frames = mutatedStream(CELL_CORPUS, random, 12)
   const messages = Array.from({ length: random.below(MAX_MESSAGES) }, () => messageOf(random))
@@ -63,7 +63,7 @@ function messageOf(random: Random): Buffer {
   return Buffer.concat([kind, mutatedLine(ANSWERS, random)])
 }
 
-/** The code of the error of the next cell, which may be spoilt by the last one; undefined if it settles. */
+/** The error code of the next cell, which the last one may have broken; undefined if it settles. */
 async function endOf(session: Session): Promise<string | undefined> {
   try {
     checkCell(await session.run('y', { timeoutSec: TIMEOUT_SEC }))

@@ -7,7 +7,7 @@ const HARNESS = join(import.meta.dirname, '../../../harness')
 /** The process ends a case after 5 s of CPU time or 60 s; a process that handles no Python signals is killed here. */
 const ANSWER_MS = 90_000
 
-/** Input for the code of the harness; see harness/tests/broker/fuzz_broker.py. */
+/** Input for the harness's code; see harness/tests/broker/fuzz_broker.py. */
 export interface Play {
   readonly play: 'broker' | 'child' | 'lines'
   readonly pieces: readonly Uint8Array[]
@@ -19,25 +19,25 @@ export interface Play {
 /** The outcome of a case. */
 export interface Played {
   /**
-   * `ended`: by the end of the channel; `refused`: by the broker itself, with `words`; `hang`: not in the time of a
+   * `ended`: by the end of the channel; `refused`: by the broker itself, with `message`; `hang`: not within the time of a
    * case; `crash`: anything else.
    */
   readonly outcome: 'ended' | 'refused' | 'hang' | 'crash'
-  readonly words: string
+  readonly message: string
   /** Bytes for the host. */
   readonly sent: Buffer
 }
 
 type Process = ChildProcessByStdio<Writable, Readable, Readable>
 
-/** A Python process with the broker's code. A new one is started after a case that ended it. */
+/** A Python process with the broker's code. It is restarted after a case that ended it. */
 export class Peer implements AsyncDisposable {
   #process: Process | undefined
   #held: Buffer[] = []
   #size = 0
   #news = Promise.withResolvers<void>()
   #ended = false
-  #words = ''
+  #stderr = ''
   #turn: Promise<unknown> = Promise.resolve()
   readonly #python: string
 
@@ -46,14 +46,14 @@ export class Peer implements AsyncDisposable {
     this.#python = python
   }
 
-  /** @throws Error when the process ends; a {@link Hang} when it does not answer in time. */
+  /** @throws Error if the process ends; {@link Hang} if it does not answer in time. */
   async play({ pieces, child = new Uint8Array(), ...header }: Play): Promise<Played> {
     return this.#ask({ ...header, pieces: pieces.map(({ length }) => length), child: child.length }, [...pieces, child])
   }
 
   /** Resident bytes of the process after garbage collection. */
   async memory(): Promise<number> {
-    return Number((await this.#ask({ play: 'memory' }, [])).words)
+    return Number((await this.#ask({ play: 'memory' }, [])).message)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -80,15 +80,15 @@ export class Peer implements AsyncDisposable {
     let isLate = false
     const timer = setTimeout(() => (isLate = asked.kill('SIGKILL')), ANSWER_MS)
     try {
-      if (asked !== this.#process) throw new Error('it ended at an earlier case')
+      if (asked !== this.#process) throw new Error('the process ended during an earlier case')
       type Head = Omit<Played, 'sent'> & { readonly size: number }
-      const { outcome, words, size } = JSON.parse((await this.#line()).toString()) as Head
-      return { outcome, words, sent: await this.#take(size) }
+      const { outcome, message, size } = JSON.parse((await this.#line()).toString()) as Head
+      return { outcome, message, sent: await this.#take(size) }
     } catch (error) {
       asked.kill('SIGKILL')
       this.#process = undefined
-      if (isLate) throw new Hang(`no answer within ${ANSWER_MS} ms: ${this.#words}`, { cause: error })
-      throw new Error(`the process with the broker's code is gone: ${this.#words}`, { cause: error })
+      if (isLate) throw new Hang(`no answer within ${ANSWER_MS} ms: ${this.#stderr}`, { cause: error })
+      throw new Error(`the process with the broker's code is gone: ${this.#stderr}`, { cause: error })
     } finally {
       clearTimeout(timer)
     }
@@ -101,15 +101,15 @@ export class Peer implements AsyncDisposable {
     })
     this.#held = []
     this.#size = 0
-    this.#words = ''
+    this.#stderr = ''
     this.#ended = false
-    started.stdin.on('error', () => {}) // told by its end
+    started.stdin.on('error', () => {}) // its end reports the error
     started.stdout.on('data', (chunk: Buffer) => {
       this.#held.push(chunk)
       this.#size += chunk.length
       this.#news.resolve()
     })
-    started.stderr.setEncoding('utf8').on('data', (text: string) => (this.#words = (this.#words + text).slice(-4000)))
+    started.stderr.setEncoding('utf8').on('data', (text: string) => (this.#stderr = (this.#stderr + text).slice(-4000)))
     started.once('close', () => {
       this.#ended = true
       this.#news.resolve()

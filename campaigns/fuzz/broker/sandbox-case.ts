@@ -81,10 +81,10 @@ function scriptCase(engine: SandboxEngine, random: Random): FuzzCase {
 
 /** A sandbox that fails gives the reason in one line; one that ends without a message ends with exit code 0. */
 export function checkEnding({ cause, exitCode, message }: Ending): void {
-  const words = message ?? ''
-  if (words === '') deepStrictEqual([cause, exitCode], ['exit', 0], 'it ended without a message')
-  ok(!words.includes('Traceback'), words)
-  ok(!words.includes('\n'), `more than one line: ${words}`)
+  const stderr = message ?? ''
+  if (stderr === '') deepStrictEqual([cause, exitCode], ['exit', 0], 'it ended without a message')
+  ok(!stderr.includes('Traceback'), stderr)
+  ok(!stderr.includes('\n'), `more than one line: ${stderr}`)
 }
 
 /** A request after the garbage returns its result; it may be refused while a run from the garbage may be active. */

@@ -75,7 +75,7 @@ async function runAgainst(pieces: readonly Uint8Array[], asked: Asked): Promise<
   strictEqual(
     events.every((event) => event.executionId === OWN_ID),
     true,
-    'an event of another run',
+    `an event of a run other than ${OWN_ID}`,
   )
   const told = events.filter((event) => event.type === 'final_result')
   ok(told.length <= 1, 'two results were reported')

@@ -2,10 +2,10 @@ import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict'
 import type { ExecutionResult } from '../../../src/executor/index.ts'
 import type { ErrorKind, ExecutionStatus } from '../../../src/outcomes/index.ts'
 import { OWN_ID } from '../corpus.ts'
-import { between, naiveJson } from '../naive-lines.ts'
+import { naiveJson, splitLines } from '../naive-lines.ts'
 
 /** The error kinds that each status allows. */
-const STATUSES: Readonly<Record<ExecutionStatus, readonly (ErrorKind | null)[]>> = {
+const ALLOWED_ERROR_KINDS: Readonly<Record<ExecutionStatus, readonly (ErrorKind | null)[]>> = {
   completed: [null],
   'step-done': [null],
   failed: ['error', 'invalid_request', 'internal'],
@@ -30,27 +30,30 @@ export function checkResult(result: ExecutionResult, bytes: Buffer): void {
   const texts = (type: string, field: string): string[] =>
     own.filter((frame) => frame['type'] === type).map((frame) => comparable(frame[field]))
   if (result.success) {
-    ok(texts('final_result', 'data').includes(comparable(result.finalData)), 'a result that is in no frame of the run')
+    ok(texts('final_result', 'data').includes(comparable(result.finalData)), 'the result is in no frame of the run')
   } else {
     strictEqual(result.finalData, null)
   }
-  within(
+  assertInOrder(
     result.logs.map(({ message }) => message),
     texts('log', 'message'),
     'logs',
   )
-  within(
+  assertInOrder(
     result.intermediates.map(({ data }) => data),
     texts('intermediate', 'data'),
     'intermediates',
   )
-  ok(result.stdout.length <= texts('stdout', 'text').join('').length + SLACK, 'more stdout than its frames have')
+  ok(result.stdout.length <= texts('stdout', 'text').join('').length + SLACK, 'stdout is longer than its frames')
 }
 
 /** @throws Error when the status is undocumented, or contradicts another field. */
 export function checkStatus(result: ExecutionResult): void {
-  ok(Object.hasOwn(STATUSES, result.status), `the status ${result.status} is undocumented`)
-  ok(STATUSES[result.status].includes(result.errorKind), `${result.status} with ${result.errorKind}`)
+  ok(Object.hasOwn(ALLOWED_ERROR_KINDS, result.status), `the status ${result.status} is undocumented`)
+  ok(
+    ALLOWED_ERROR_KINDS[result.status].includes(result.errorKind),
+    `status ${result.status} must not have the error kind ${result.errorKind}`,
+  )
   deepStrictEqual([result.success, result.success], [result.hasResult, result.status === 'completed'])
   strictEqual(result.error === null, result.errorKind === null)
 }
@@ -58,17 +61,17 @@ export function checkStatus(result: ExecutionResult): void {
 /** The characters that redaction markers may add. */
 const SLACK = 4096
 
-function within(got: readonly unknown[], own: readonly string[], what: string): void {
+function assertInOrder(got: readonly unknown[], own: readonly string[], what: string): void {
   let at = 0
   for (const item of got.map(comparable)) {
     at = own.indexOf(item, at) + 1
-    ok(at > 0, `${what}: an item that is in no frame of the run, or in another order`)
+    ok(at > 0, `${what}: ${item.slice(0, 200)} is in no frame of the run, or out of order`)
   }
 }
 
 /** The JSON objects of the run, one per line; other lines are skipped. */
 function ownFrames(bytes: Buffer): Record<string, unknown>[] {
-  return between(bytes).map(naiveJson).filter(isOwn).filter(hasText)
+  return splitLines(bytes).map(naiveJson).filter(isOwn).filter(hasText)
 }
 
 /** False for a value that is too deep for JSON.stringify, and so deeper than any frame may be. */

@@ -41,8 +41,8 @@ function seal(key: Buffer, count: number, content: Buffer): Buffer {
   number.writeBigUInt64BE(BigInt(count))
   const length = Buffer.alloc(4)
   length.writeUInt32BE(content.length)
-  const mark = createHmac('sha256', key).update(number).update(content).digest().subarray(0, 16)
-  return Buffer.concat([length, mark, content])
+  const tag = createHmac('sha256', key).update(number).update(content).digest().subarray(0, 16)
+  return Buffer.concat([length, tag, content])
 }
 
 function forged(sealed: readonly Buffer[], random: Random): Buffer {

@@ -3,7 +3,7 @@ import { type EntryPoint, KiB, NEARLY_SECRET, running, SECRETS } from './entry-p
 import { line } from './peer.ts'
 
 const { KEY = '', SHORT = '' } = SECRETS
-/** As many of the largest size as a run may show. */
+/** The maximum number of displays of the maximum size in one run. */
 const COUNT = CAPS.displaysBytes / CAPS.displayBytes
 const PARTS: readonly { name: string; text: string; picture: string }[] = [
   { name: 'text and pictures that nearly hold a secret', text: NEARLY_SECRET, picture: `${NEARLY_SECRET.repeat(3)}d ` },

@@ -29,7 +29,7 @@ const programOf = (message: string): string => `
     }
   })`
 
-/** Messages of a tool server that nobody asked for, through the pipe of its process. */
+/** Unsolicited messages of a tool server, through the pipe of its process. */
 export const MCP_ENTRY_POINTS: readonly EntryPoint[] = MESSAGES.map(({ name, message }) => ({
   name: `MCP messages: ${name}`,
   from: 'a tool server',

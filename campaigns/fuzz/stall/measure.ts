@@ -4,16 +4,16 @@ import { threadMsAtRest } from '../../../test/support/measure-best.ts'
 import { watchStalls } from '../../../test/support/stall.ts'
 import type { EntryPoint } from './entry-point.ts'
 
-/** The cost of one size at one entry point. Of its times the best of the repetitions: a busy machine only adds. */
+/** The cost of one size at one entry point. Its times are the minimum of the repetitions, because a busy machine only adds time. */
 export interface Cost {
   readonly size: number
-  /** Processor time of the thread of the event loop. */
+  /** CPU time of the thread of the event loop. */
   readonly cpuMs: number
   /** The longest time in which the event loop did nothing else. */
   readonly stallMs: number
   /** The end of the run, or the error that refused it. */
   readonly outcome: string
-  /** The growth of resident memory meanwhile, at its peak; the most of the repetitions. */
+  /** The peak growth of resident memory; the maximum of the repetitions. */
   readonly grownBytes: number
 }
 
@@ -38,7 +38,7 @@ const LONG_MS = 2000
  * some milliseconds of noise in each try would change it.
  */
 const ENOUGH_CPU_MS = 300
-/** The most time for that. */
+/** The maximum time for these repetitions. */
 const ENOUGH_MS = 1500
 const MAX_REPETITIONS = 20
 
@@ -55,7 +55,7 @@ export async function measureStalls(entryPoint: EntryPoint, repetitions: number)
   return { name, from, unit, limitBytes, costs, grownBytes }
 }
 
-/** The growth of memory by the largest size, in a process that has driven the smallest one alone. */
+/** The growth of memory by the largest size, in a process that has driven only the smallest one before. */
 export async function measureMemory(entryPoint: EntryPoint): Promise<number> {
   const { sizes } = entryPoint
   await costOf(entryPoint, sizes[0] ?? 1, 1)

@@ -77,7 +77,7 @@ const CHECK_ENTRY_POINTS: readonly EntryPoint[] = CHECKS.map(({ violations, ...r
 class PipedWorkspace extends FakeWorkspace {
   #pieces: Iterator<Uint8Array, undefined> | undefined
 
-  /** Sends prepared bytes after what it said so far. */
+  /** Sends prepared bytes after the previous ones. */
   sendPieces(pieces: Iterator<Uint8Array, undefined>): void {
     this.#pieces = pieces
   }
@@ -95,7 +95,7 @@ class PipedWorkspace extends FakeWorkspace {
   }
 }
 
-/** Says the same for each start of a program: that it started, many pieces, and its end. */
+/** Sends the same frames for each start of a program: its start, many pieces of output, and its end. */
 const WORKSPACES: readonly {
   name: string
   unit: string

@@ -12,7 +12,7 @@ const MAX_GROWTH_BYTES = 64 * MiB
 const MAX_POWER = 1.3
 /** Costs below this are noise. */
 const MIN_CPU_MS = 20
-/** The time after which an entry point is ended from outside. */
+/** The time after which the process of an entry point is killed. */
 const HANG_MS = 200_000
 
 /** An entry point that was driven; `problems` is empty when it kept the promise. */

@@ -11,7 +11,7 @@ import type { FuzzCase } from '../fuzz-case.ts'
 import { mutatedBytes } from '../mutate-bytes.ts'
 
 const ID = 'fuzzed'
-/** The errors of a store in which something is wrong. */
+/** The error codes for a damaged store. */
 const CODES: readonly string[] = ['store_damaged', 'store_unusable']
 
 /** A workspace in a directory, and every file of that directory. */
@@ -45,7 +45,7 @@ export async function storeWorkspace(): Promise<StoredWorkspace> {
   }
 }
 
-/** One file of a store is damaged: the workspace is read as it was, or refused by name; nothing else is read. */
+/** One file of a store is damaged: the workspace is read unchanged, or refused with an error code. */
 export function damagedCase(stored: StoredWorkspace, random: Random): FuzzCase {
   const [path, sound] = random.pick([...stored.files])
   let bytes = sound
@@ -58,14 +58,14 @@ export function damagedCase(stored: StoredWorkspace, random: Random): FuzzCase {
   }
 }
 
-/** @throws Error if what is read with these bytes in place of a file is neither the workspace nor a named error. */
+/** @throws Error if the store, with these bytes in one file, yields neither the original workspace nor a coded error. */
 export async function checkDamage(stored: StoredWorkspace, path: string, bytes: Uint8Array): Promise<void> {
   writeFileSync(path, bytes)
   try {
     const read = await readAll(storeInDirectory(stored.directory)).catch((error: unknown) => error)
-    if (read instanceof SandglassError) ok(CODES.includes(read.code), `the code ${read.code}: ${read.message}`)
+    if (read instanceof SandglassError) ok(CODES.includes(read.code), `unexpected code ${read.code}: ${read.message}`)
     else if (read instanceof Error) throw read
-    // A record of another state, such as one without a tree, names nothing that could be wrong.
+    // A damaged record can describe another valid state, such as one without a tree.
     else if (read !== undefined) deepStrictEqual(read, stored.contents)
   } finally {
     writeFileSync(path, stored.files.get(path) ?? '')

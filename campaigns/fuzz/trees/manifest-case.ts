@@ -8,8 +8,8 @@ import { cut, mutatedBytes } from '../mutate-bytes.ts'
 import { mutatedJson } from '../mutate-json.ts'
 
 const SHA = 'a'.repeat(64)
-const MOST = 40
-/** Valid entries, and paths and targets of somebody who can write to the store. */
+const MAX_ENTRIES = 40
+/** Valid entries, including links that an attacker with access to the store could write. */
 export const ENTRIES: readonly Fields[] = [
   { kind: 'directory', path: 'd', mode: 0o755 },
   { kind: 'file', path: 'd/a', mode: 0o644, size: 1, sha256: SHA },
@@ -35,7 +35,7 @@ const PATHS = [
   'a'.repeat(5000),
 ]
 
-/** A manifest as its lines, of which some are hostile. */
+/** Makes a manifest with some hostile lines. */
 export function hostileManifest(random: Random): Buffer {
   const lines = Array.from({ length: random.between(1, 8) }, () => {
     let entry = random.pick(ENTRIES)
@@ -44,19 +44,19 @@ export function hostileManifest(random: Random): Buffer {
     return `${mutatedJson(entry, random, random.below(3))}\n`
   })
   if (random.oneIn(20))
-    lines.push(...Array.from({ length: MOST + 1 }, (_, at) => `{"kind":"directory","path":"n${at}","mode":0}\n`))
+    lines.push(...Array.from({ length: MAX_ENTRIES + 1 }, (_, at) => `{"kind":"directory","path":"n${at}","mode":0}\n`))
   const bytes = Buffer.from(lines.join(''))
   return random.oneIn(3) ? mutatedBytes(bytes, Buffer.from(lines.toReversed().join('')), random) : bytes
 }
 
-/** A hostile manifest is refused by name, or it has entries that lead nowhere out, each once. */
+/** A hostile manifest is refused with an error code, or each of its entries is inside the workspace and occurs once. */
 export function manifestCase(random: Random): FuzzCase {
   const pieces = cut(hostileManifest(random), random)
   return {
     property: 'a hostile manifest is refused by name, or names paths of the workspace alone',
     pieces,
     async check() {
-      const found = await parseManifest(streamed(pieces), 'the store', MOST).catch((error: unknown) => error)
+      const found = await parseManifest(streamed(pieces), 'the store', MAX_ENTRIES).catch((error: unknown) => error)
       deepStrictEqual(Object.keys(Object.prototype), [])
       if (found instanceof SandglassError) return strictEqual(found.code, 'store_damaged')
       if (!(found instanceof Map)) throw found
@@ -68,12 +68,13 @@ export function manifestCase(random: Random): FuzzCase {
 function checkEntries(found: ReadonlyMap<string, EntryState>, bytes: Buffer): void {
   const lines = bytes.toString('utf8').split('\n').slice(0, -1)
   strictEqual(found.size, lines.length, 'a line is missing')
-  ok(found.size <= MOST)
+  ok(found.size <= MAX_ENTRIES, `${found.size} entries, ${MAX_ENTRIES} are allowed`)
   for (const [at, [path, entry]] of [...found].entries()) {
     deepStrictEqual({ ...entry }, { ...(JSON.parse(lines[at] ?? '') as object) })
     strictEqual(entry.path, path)
-    ok(path !== '' && !path.includes('\0'), 'a path without a name')
-    for (const part of path.split('/')) ok(!['', '.', '..'].includes(part), `a path that leads out: ${path}`)
+    ok(path !== '' && !path.includes('\0'), `an empty path, or one with a NUL: ${JSON.stringify(path)}`)
+    for (const part of path.split('/'))
+      ok(!['', '.', '..'].includes(part), `a path that leads out of the workspace: ${path}`)
     if (entry.kind !== 'link') ok(entry.mode >= 0 && entry.mode <= 0o777)
   }
 }

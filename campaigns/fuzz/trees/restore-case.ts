@@ -12,7 +12,7 @@ import { Hang } from '../hang.ts'
 
 const ID = 'restored'
 const SETTLE_MS = 30_000
-/** Entries that no tree has together: links to everywhere, and files below what is no directory. */
+/** Entries that contradict each other: links to everywhere, and files below paths that are not directories. */
 const LINKS = [
   '/etc',
   '/',
@@ -26,12 +26,12 @@ const LINKS = [
   '/workspace/../etc/passwd',
 ]
 const BELOW = ['l/x', 'l/passwd', 'f/x', 'd/l/x', 'l', 'f', 'd', 'd/l', 'x']
-/** Everything that a sandbox can write outside of the workspace. */
+/** Lists everything that a sandbox can write outside the workspace. */
 const LOOK = `import os
 emit_result(sorted(os.path.join(d, n) for top in ('/tmp', '/var/tmp', '/dev/shm', '/inputs', '/etc') if os.path.isdir(top)
     for d, ds, fs in os.walk(top) for n in ds + fs))`
 
-/** A tree of somebody who can write to the store is restored in the workspace alone, or refused by name. */
+/** A tree written by an attacker is restored only inside the workspace, or refused with an error code. */
 export function restoreCases(sg: Sandglass): CaseMaker {
   let outside: Promise<unknown> | undefined
   return (random) => restoreCase(sg, () => (outside ??= lookOutside(sg)), random)
@@ -69,7 +69,11 @@ function restoreCase(sg: Sandglass, outside: () => Promise<unknown>, random: Ran
       await using workspace = opened as Awaited<typeof opening>
       const { finalData, status } = await workspace.run(LOOK)
       strictEqual(status, 'completed')
-      strictEqual(JSON.stringify(finalData), JSON.stringify(await outside()), 'something was written outside')
+      strictEqual(
+        JSON.stringify(finalData),
+        JSON.stringify(await outside()),
+        'a file outside the workspace was written',
+      )
       for await (const { path, kind, size } of workspace.list('', { hidden: true })) {
         const entry = entries.get(path)
         const isParent = [...entries.keys()].some((other) => other.startsWith(`${path}/`))
@@ -98,7 +102,7 @@ async function storeWith(manifest: Buffer, content: Buffer): Promise<Store> {
 
 async function settled<T>(work: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Hang(`nothing settled within ${SETTLE_MS} ms`)), SETTLE_MS)
+  const timer = setTimeout(() => reject(new Hang(`the workspace did not open within ${SETTLE_MS} ms`)), SETTLE_MS)
   try {
     return await Promise.race([work, promise])
   } finally {

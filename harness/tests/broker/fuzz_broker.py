@@ -224,7 +224,7 @@ REALLY_EXIT = os._exit
 
 
 def play_broker(header, pieces, child_bytes, bench):
-    """(outcome, words, bytes for the host) of a broker that a host sends these pieces to."""
+    """Runs a broker to which a host sends these pieces. Returns (outcome, message, bytes for the host)."""
     case = Case(header, pieces, child_bytes, bench)
     try:
         case.play()
@@ -306,7 +306,7 @@ def main():
         while line := read.readline():
             header = json.loads(line)
             if header["play"] == "memory":
-                answer = {"outcome": "ended", "words": str(memory()), "size": 0}
+                answer = {"outcome": "ended", "message": str(memory()), "size": 0}
                 sent = b""
             else:
                 pieces = [read.read(size) for size in header["pieces"]]
@@ -314,14 +314,14 @@ def main():
                 signal.alarm(CASE_SEC)
                 signal.setitimer(signal.ITIMER_PROF, CASE_CPU_SEC)
                 try:
-                    outcome, words, sent = PLAYS[header["play"]](header, pieces, child_bytes, bench)
+                    outcome, message, sent = PLAYS[header["play"]](header, pieces, child_bytes, bench)
                 except Exception:
-                    outcome, words, sent = "crash", traceback.format_exc(), b""
+                    outcome, message, sent = "crash", traceback.format_exc(), b""
                 except Hang:
-                    outcome, words, sent = "hang", traceback.format_exc(), b""
+                    outcome, message, sent = "hang", traceback.format_exc(), b""
                 signal.alarm(0)
                 signal.setitimer(signal.ITIMER_PROF, 0)
-                answer = {"outcome": outcome, "words": words, "size": len(sent)}
+                answer = {"outcome": outcome, "message": message, "size": len(sent)}
             write.write(json.dumps(answer).encode() + b"\n" + sent)
             write.flush()
     finally:

@@ -23,19 +23,19 @@ test('a result of the run itself passes', async () => {
 })
 
 test.each<[string, string, Partial<ExecutionResult>]>([
-  ['data of another run', 'a result that is in no frame of the run', { finalData: 'theirs' }],
+  ['data of another run', 'the result is in no frame of the run', { finalData: 'theirs' }],
   ['an undocumented status', 'the status done is undocumented', { status: 'done' as ExecutionResult['status'] }],
   [
     'a success that is a failure',
     'Expected values to be strictly deep-equal',
     { status: 'failed', errorKind: 'error', error: 'x' },
   ],
-  ['an error kind of another status', 'completed with oom', { errorKind: 'oom', error: 'x' }],
   [
-    'a log that no frame has',
-    'logs: an item that is in no frame of the run',
-    { logs: [{ level: 'info', message: 'x' }] },
+    'an error kind of another status',
+    'status completed must not have the error kind oom',
+    { errorKind: 'oom', error: 'x' },
   ],
+  ['a log that no frame has', 'logs: "x" is in no frame of the run', { logs: [{ level: 'info', message: 'x' }] }],
 ])('%s is noticed', async (_what, message, change) => {
   const sound = await soundResult()
   expect(() => checkResult({ ...sound, ...change } as ExecutionResult, stream)).toThrow(message)
