@@ -25,7 +25,10 @@ describe('sandglass solve refuses before anything starts', () => {
       '--model gpt-5-mini: OPENAI_API_KEY is not set; set it, name another address with --model-url',
     ],
     [['x', '--model', 'a', '--model-url', 'ftp://h'], '--model-url: url "ftp://h" is not an http or https address'],
-    [['x', '--model', 'a', '--model-url', 'http://me:pw@h'], '--model-url: the address must not contain a name or password'],
+    [
+      ['x', '--model', 'a', '--model-url', 'http://me:pw@h'],
+      '--model-url: the address must not contain a name or password',
+    ],
     [
       ['x', '--model', RIGHT, '--model-url', 'http://h'],
       `--model-url belongs to a model that is named, and --model ${RIGHT} is a module`,

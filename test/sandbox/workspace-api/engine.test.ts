@@ -170,7 +170,7 @@ describe.skipIf(skip)('workspaces by the names of codeexecutor, on the local eng
       const script = "echo ready; read v; echo out:$v; echo err:$v >&2; printf 'choose: '; read w; exit 3"
       const runner = engine.runner() as ReturnType<SandglassEngine['runner']> & InteractiveProgramRunner
       const session = await runner.startProgram(ws, { cmd: 'sh', args: ['-c', script], stdin: 'first\n' })
-      expect(() => session.runResult()).toThrow('the session is running')
+      expect(() => session.runResult()).toThrow('the session is still running; call runResult()')
       let text = ''
       while (!text.includes('choose: ')) text += (await session.poll()).output
       expect(session.state()).toEqual({ status: 'running', exitCode: null })
