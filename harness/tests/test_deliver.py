@@ -47,7 +47,7 @@ class DeliverTest(unittest.TestCase):
             b"sandglass_harness.room.thing sandglass_harness.room /sandglass/sandglass_harness/room/thing.py\n",
         )
 
-    def test_it_may_come_in_pieces_of_a_byte(self):
+    def test_the_delivery_may_come_in_pieces_of_a_byte(self):
         process = self.start()
         for byte in packed(STAND_IN) + b"rest":
             process.stdin.write(bytes([byte]))

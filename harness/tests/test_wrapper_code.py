@@ -103,7 +103,7 @@ class AroundRunTest(unittest.TestCase):
                 frames, _ = forked.run(script, postamble="emit_result(x)")
                 self.assertEqual(kinds(frames), want)
 
-    def test_names_of_both_are_those_of_tracebacks(self):
+    def test_preamble_and_postamble_have_file_names_in_tracebacks(self):
         self.assertEqual((explain.PREAMBLE, explain.POSTAMBLE), ("<preamble>", "<postamble>"))
 
 
@@ -121,7 +121,7 @@ class AroundCheckTest(unittest.TestCase):
         self.assertEqual(self.codes(script), [("unknown_name", 1)] * 3)
         self.assertEqual(self.codes(script, preamble=PREAMBLE), [])
 
-    def test_neither_is_checked_itself(self):
+    def test_preamble_and_postamble_are_not_checked_themselves(self):
         wrapper = {"preamble": "import os\nsecret = open('/x')", "postamble": "eval('1')\nunknown"}
         self.assertEqual(self.codes("emit_result(1)", **wrapper), [])
         self.assertEqual(self.codes("emit_result(os.getpid())", **wrapper), [])
@@ -134,7 +134,7 @@ class AroundCheckTest(unittest.TestCase):
         self.assertEqual(self.codes("answer = 1", postamble="emit_result(answer)"), [])
         self.assertEqual(self.codes("answer = 1", postamble="emit_log(str(answer))"), [("no_result", 1)])
 
-    def test_so_is_a_helper_of_the_preamble_that_emits_it(self):
+    def test_a_helper_of_the_preamble_that_emits_the_result_is_enough_in_plan_mode(self):
         preamble = "def done(answer):\n    emit_result(answer)"
         self.assertEqual(self.codes("done(1)", preamble=preamble), [])
 

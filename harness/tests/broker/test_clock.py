@@ -52,12 +52,12 @@ class ClockTest(unittest.TestCase):
 
     executed = 0.0
 
-    def test_a_call_moves_it_by_the_time_that_it_took(self):
+    def test_a_call_moves_the_deadline_by_the_time_that_it_took(self):
         self.execute(101, 141)
         self.assertAlmostEqual(self.clock.deadline, 150)
         self.assertAlmostEqual(self.clock.kill_at, 150.3)
 
-    def test_it_moves_while_the_call_still_executes(self):
+    def test_the_deadline_moves_while_the_call_still_executes(self):
         self.report(0, True, 101)
         self.assertFalse(self.clock.advance(115))
         self.assertEqual(self.reached, [])
@@ -104,17 +104,17 @@ class ClockTest(unittest.TestCase):
             self.report(0.1 * n, False, 100 + 0.12 * n)
         self.assertAlmostEqual(self.clock.deadline, 115)
 
-    def test_the_time_in_all_has_a_limit(self):
+    def test_the_granted_time_has_a_limit(self):
         self.execute(101, 1101)
         self.assertAlmostEqual(self.clock.deadline, 410)
 
-    def test_without_a_limit_nothing_moves_it(self):
+    def test_without_a_limit_nothing_moves_the_deadline(self):
         clock = Clock(100.0, 10)
         clock.report(0, True, 101)
         clock.report(40, False, 141)
         self.assertEqual((clock.deadline, clock.due), (110, 110.3))
 
-    def test_after_the_deadline_nothing_moves_it(self):
+    def test_after_the_deadline_nothing_moves_the_deadline(self):
         self.assertFalse(self.clock.advance(110.1))
         self.assertEqual(self.reached, [True])
         self.clock.report(0, True, 110.1)
@@ -172,10 +172,10 @@ class HiddenProcessesTest(unittest.TestCase):
                 break
         return used
 
-    def test_they_buy_no_time_if_they_end_before_each_report(self):
+    def test_hidden_processes_buy_no_time_if_they_end_before_each_report(self):
         self.assertLess(self.used(lambda _since, into, _left: 0.015 < into < 0.095), 3 * self.TIMEOUT)
 
-    def test_they_buy_no_time_if_they_begin_after_each_measurement(self):
+    def test_hidden_processes_buy_no_time_if_they_begin_after_each_measurement(self):
         for length in (0.1, 0.3, 0.5):
             used = self.used(lambda since, _into, left, length=length: since < length and left > 0.005)
             self.assertLess(used, 3 * self.TIMEOUT)

@@ -130,7 +130,7 @@ class LimitTest(RunTestCase):
             run.take_frames(b"x" * 400, 101.0)
         self.assertTrue(run.over)
 
-    def test_what_is_not_counted_does_not_count(self):
+    def test_uncounted_frames_do_not_count_towards_the_limit(self):
         run = self.make(max_output=100)
         run.emit({"type": "file", "content_base64": "x" * 5000}, counted=False)
         run.emit({"type": "log", "message": "m", "level": "info"})

@@ -302,7 +302,7 @@ class TerminalsTest(ScratchTestCase):
         os.unlink(self.path("ptmx"))
         self.assertFalse(terminals.restore(0.01))
 
-    def test_one_of_somebody_else_is_left_alone(self):
+    def test_a_file_system_of_another_owner_is_left_alone(self):
         def as_another():
             if os.getuid() == 0:
                 os.setgid(12345)
@@ -312,7 +312,7 @@ class TerminalsTest(ScratchTestCase):
 
         self.assertEqual(forked.call(as_another), [True, True])
 
-    def test_one_on_a_file_system_that_takes_no_times_is_left_alone(self):
+    def test_a_file_system_that_takes_no_times_is_left_alone(self):
         def refuse(*_, **__):
             raise OSError(errno.EROFS, "read-only")
 
@@ -321,5 +321,5 @@ class TerminalsTest(ScratchTestCase):
         self.addCleanup(terminals.close)
         self.assertTrue(terminals.restore(0))
 
-    def test_none_at_all_is_confirmed(self):
+    def test_a_missing_file_system_of_terminals_is_confirmed(self):
         self.assertTrue(Terminals(self.path("missing")).restore(0))

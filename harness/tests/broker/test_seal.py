@@ -23,7 +23,7 @@ class ReceiveKeyTest(unittest.TestCase):
         self.assertEqual(seal.receive_key(self.harness.fileno()), KEY)
         self.assertEqual(self.harness.recv(100), b'{"type":"ping"}\n')
 
-    def test_it_is_waited_for_and_may_come_in_pieces(self):
+    def test_the_key_is_waited_for_and_may_come_in_pieces(self):
         def send():
             for byte in KEY:
                 self.host.send(bytes([byte]))
@@ -33,7 +33,7 @@ class ReceiveKeyTest(unittest.TestCase):
         self.assertEqual(seal.receive_key(self.harness.fileno()), KEY)
         sender.join()
 
-    def test_a_host_that_goes_before_it_sent_all_of_it_ends_the_process(self):
+    def test_a_host_that_goes_before_it_sent_the_whole_key_ends_the_process(self):
         self.host.sendall(KEY[:31])
         self.host.close()
         pid = os.fork()
@@ -46,13 +46,13 @@ class ReceiveKeyTest(unittest.TestCase):
 
 
 class TakesWritesTest(unittest.TestCase):
-    def test_bytes_can_be_put_before_who_reads_a_pipe_and_what_was_tried_is_a_blank_line(self):
+    def test_a_pipe_takes_writes_and_the_probe_is_a_blank_line(self):
         read, write = os.pipe()
         self.addCleanup(os.close, read)
         self.addCleanup(os.close, write)
         self.assertEqual((seal.takes_writes(read), os.read(read, 100)), (True, b"\n"))
 
-    def test_also_where_the_pipe_is_full_just_now(self):
+    def test_a_full_pipe_takes_writes_as_well(self):
         read, write = os.pipe()
         self.addCleanup(os.close, read)
         self.addCleanup(os.close, write)
@@ -62,7 +62,7 @@ class TakesWritesTest(unittest.TestCase):
                 os.write(write, bytes(65536))
         self.assertTrue(seal.takes_writes(read))
 
-    def test_not_before_who_reads_a_socket(self):
+    def test_a_socket_takes_no_writes_of_others(self):
         one, other = socket.socketpair()
         self.addCleanup(one.close)
         self.addCleanup(other.close)
@@ -70,7 +70,7 @@ class TakesWritesTest(unittest.TestCase):
 
 
 class SealedOutboxTest(unittest.TestCase):
-    def test_each_piece_bears_its_length_and_a_mark_over_its_number_and_content(self):
+    def test_each_piece_has_its_length_and_a_tag_over_its_number_and_content(self):
         read, write = os.pipe()
         self.addCleanup(os.close, read)
         self.addCleanup(os.close, write)

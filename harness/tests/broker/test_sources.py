@@ -48,7 +48,7 @@ class SourcesTest(unittest.TestCase):
             self.sources.arm()
             self.watcher.wait(0)
 
-    def test_it_sends_no_more_than_the_host_takes(self):
+    def test_a_source_sends_no_more_than_the_host_takes(self):
         source, _ = self.open(b'"a"', 10, b"x" * 100)
         self.turn(5)
         self.assertEqual(self.channel.total(b'"a"'), 10)

@@ -35,7 +35,7 @@ class DrainTest(unittest.TestCase):
         self.drain(lambda data, _now: taken.append(data))
         self.assertEqual(b"".join(taken), b"x\n" * pieces + b"the result\n")
 
-    def test_it_ends_while_a_process_keeps_writing(self):
+    def test_the_drain_ends_while_a_process_keeps_writing(self):
         amount = 0
 
         def keep_writing(data, _now):
@@ -50,7 +50,7 @@ class DrainTest(unittest.TestCase):
         self.drain(keep_writing)
         self.assertLess(amount, traffic.REST_SIZE + 2 * traffic.READ_SIZE)
 
-    def test_it_reads_few_small_pieces_while_a_process_keeps_writing(self):
+    def test_the_drain_reads_few_small_pieces_while_a_process_keeps_writing(self):
         taken = []
 
         def keep_writing(data, _now):

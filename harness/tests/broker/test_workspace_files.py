@@ -302,7 +302,7 @@ class KernelThatFollowsLinks(unittest.TestCase):
             patched.start()
             self.addCleanup(patched.stop)
 
-    def test_a_link_is_no_directory(self):
+    def test_a_link_is_refused_as_a_directory(self):
         outside = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, outside)
         os.symlink(outside, os.path.join(self.root, "link"))
@@ -313,7 +313,7 @@ class KernelThatFollowsLinks(unittest.TestCase):
                 act()
             self.assertEqual(caught.exception.code, "outside")
 
-    def test_a_directory_is_one(self):
+    def test_a_directory_is_opened_as_a_real_directory(self):
         os.makedirs(os.path.join(self.root, "a/b"))
         os.symlink("a", os.path.join(self.root, "inside"))
         with open(os.path.join(self.root, "a/b/c"), "w") as file:

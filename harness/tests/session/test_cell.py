@@ -43,7 +43,7 @@ class FramesTest(unittest.TestCase):
 
 
 class TimeoutTest(unittest.TestCase):
-    def test_one_of_a_pool_that_spawns_says_why_its_processes_find_no_function(self):
+    def test_a_timeout_of_a_pool_that_spawns_says_why_its_processes_find_no_function(self):
         def go():
             emitter = forked.Collecting()
             emit.use(emitter)

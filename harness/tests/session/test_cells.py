@@ -52,7 +52,7 @@ class ValueTest(unittest.TestCase):
             with self.subTest(source):
                 self.assertEqual(session(source), [want])
 
-    def test_a_semicolon_silences_it(self):
+    def test_a_semicolon_silences_the_last_expression(self):
         for source, want in [
             ("5;", None),
             ("5 ; # why", None),
@@ -70,7 +70,7 @@ class ValueTest(unittest.TestCase):
             with self.subTest(source):
                 self.assertEqual(session(source), [want])
 
-    def test_globals_last(self):
+    def test_globals_last_from_cell_to_cell(self):
         self.assertEqual(session("x = 1", "def f(): return x", "x = 7", "f()"), [None, None, None, "7"])
 
     def test_an_exception_leaves_what_ran_before_it(self):
@@ -141,7 +141,7 @@ class FutureTest(unittest.TestCase):
         self.assertEqual(got, [None, "{'x': 'Missing'}"])
         self.assertEqual(session("from __future__ import annotations\ndef f(x: Missing): pass\nf.__annotations__"), ["{'x': 'Missing'}"])
 
-    def test_those_of_the_harness_and_of_a_cell_that_did_not_compile_do_not(self):
+    def test_flags_of_the_harness_and_of_a_cell_that_did_not_compile_do_not_last(self):
         self.assertEqual(session("1", "def f(x: Missing): pass")[1], "NameError: name 'Missing' is not defined" if sys.version_info < (3, 14) else None)
         self.assertIn("NameError", session("from __future__ import annotations\nreturn", "def f(x: Missing): pass\nf.__annotations__")[1])
 

@@ -92,7 +92,7 @@ class MendTest(unittest.TestCase):
         before = "import os, subprocess; p = subprocess.Popen(['sh', '-c', 'exit 3']); os.waitid(os.P_PID, p.pid, os.WEXITED | os.WNOWAIT)"
         self.check(before, "1", ["p.wait()"], ["3"])
 
-    def test_new_processes_work_after_it(self):
+    def test_new_processes_work_after_a_rollback(self):
         self.check("import subprocess; p = subprocess.Popen(['sleep', '60'])", "p.kill(); p.wait()",
                    "subprocess.run(['sh', '-c', 'exit 4']).returncode", "4")
 

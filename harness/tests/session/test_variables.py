@@ -48,7 +48,7 @@ class DescribeTest(unittest.TestCase):
         found = described(source)
         self.assertEqual([(each["name"], each["shape"], each["bytes"]) for each in found[2:]], [("loud", None, None), ("grown", None, None)])
 
-    def test_their_number_is_bounded(self):
+    def test_the_number_of_variables_is_bounded(self):
         self.assertEqual(len(described("for i in range(2000): globals()[f'v{i}'] = i")), variables.MAX_VARIABLES)
 
 
@@ -58,15 +58,15 @@ class CompleteTest(unittest.TestCase):
         self.assertEqual(completed("", "isins"), ["isinstance"])
         self.assertEqual(completed("", "emit_r"), ["emit_result"])
 
-    def test_the_cursor_says_where(self):
+    def test_names_are_completed_at_the_cursor(self):
         self.assertEqual(completed("counter = 1", "coun + 5", 4), ["counter"])
 
-    def test_attributes(self):
+    def test_attributes_are_completed(self):
         self.assertEqual(completed("import os", "os.path.exis"), ["exists"])
         self.assertEqual(completed("class P: pass\np = P()\np.size, p.side = 1, P()\np.side.wide = 2", "print(p.si"), ["side", "size"])
         self.assertEqual(completed("class P: pass\np = P()\np.side = P()\np.side.wide = 2", "p.side."), ["wide"])
 
-    def test_keys(self):
+    def test_keys_of_dicts_are_completed(self):
         self.assertEqual(completed("d = {'name': 1, 'nature': 2, 3: 4}", "d['na"), ["name", "nature"])
 
     def test_no_property_of_a_cell_is_called(self):
@@ -74,7 +74,7 @@ class CompleteTest(unittest.TestCase):
         self.assertEqual(completed(source, "p.bomb.x"), [])
         self.assertEqual(completed(source.replace("@property", ""), "p.bomb.__fu"), ["__func__"])
 
-    def test_what_is_not_there_has_none(self):
+    def test_an_undefined_name_has_no_completions(self):
         self.assertEqual([completed("x = 1", code) for code in ("nothing.a", "x.y.z", "'text'.", "", "1.")][:2], [[], []])
 
 
