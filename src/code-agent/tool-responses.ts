@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { Redactor } from '../redaction/index.ts'
 import { isPythonTool, mapTools, type Tool, ToolCallError, type ToolsInput } from '../tools/index.ts'
 
-/** A part of a message: text, or whatever a tool answered with, such as an image. */
+/** A part of a message: text, or other content of a tool's answer, such as an image. */
 export type ContentPart =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: string; readonly [key: string]: unknown }
 
 const MARKER = /<<TOOL_RESPONSE:([^<>\s]{1,100})>>/g
-/** The maximum number of answers, and of their bytes as JSON together. They stay in memory as long as their `ToolResponses`. */
+/** The maximum number of answers, and of their total bytes as JSON. They stay in memory as long as their `ToolResponses`. */
 const [MAX_KEPT, MAX_KEPT_BYTES] = [100, 16 * 1024 * 1024]
 const NOTE =
   'It returns a marker. Print the marker: its place in your output gets the content, which the script cannot read.'
@@ -24,7 +24,7 @@ export class ToolResponses {
   #calls = 0
   #bytes = 0
 
-  /** @param options `secrets`: those of the script, redacted in the answers as in all output. */
+  /** @param options `secrets`: the secrets of the script, redacted in the answers as in all output. */
   constructor({ secrets = {} }: { readonly secrets?: Readonly<Record<string, string>> } = {}) {
     this.#redactor = new Redactor(secrets)
   }
@@ -117,7 +117,7 @@ function partsOf(answer: unknown): readonly ContentPart[] {
   return [{ type: 'text', text: JSON.stringify(answer) ?? 'null' }]
 }
 
-/** The fields of which a part of a message has one, by its type. Other objects with a type are data. */
+/** The fields by type of a message part, which has one of them. Other objects with a type are data. */
 const PART_FIELDS: Readonly<Record<string, readonly string[]>> = {
   text: ['text'],
   image: ['data', 'source', 'url', 'image', 'source_type'],
@@ -132,8 +132,8 @@ const PART_FIELDS: Readonly<Record<string, readonly string[]>> = {
 }
 
 /**
- * A copy of a part that is only JSON. Checkpointers make objects of what looks like their own records, and refuse deep ones: such a part becomes
- * text.
+ * A copy of a part that is only JSON. Checkpointers convert data that looks like their own records, and refuse deeply nested data: such
+ * a part becomes text.
  */
 function plainPart(part: ContentPart): ContentPart {
   const json = JSON.stringify(part, (_, value: unknown) =>
@@ -143,7 +143,7 @@ function plainPart(part: ContentPart): ContentPart {
   return isPart(copy) && isPlain(copy) ? copy : { type: 'text', text: json }
 }
 
-/** The maximum number of objects and lists within each other in a part. */
+/** The maximum depth of nested objects and lists in a part. */
 const MAX_LEVELS = 5
 
 function isPlain(value: unknown, levels: number = MAX_LEVELS): boolean {

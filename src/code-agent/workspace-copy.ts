@@ -17,7 +17,7 @@ export class WorkspaceCopy {
 
   /**
    * Copies the directory in, without names that begin with a dot: they often hold secrets.
-   * @throws SandglassError as `ws.put` does, and for links that lead out of it.
+   * @throws SandglassError as `ws.put` does, and for links that escape the directory.
    */
   async bring(ws: Workspace): Promise<void> {
     const { files, directories } = await listHostTree(this.#directory, undefined, false, isHidden)
@@ -30,10 +30,10 @@ export class WorkspaceCopy {
   }
 
   /**
-   * Copies new and changed files back, except for names that begin with a dot, which tools of the host obey. What a script
-   * deleted stays on the host.
-   * @returns their paths.
-   * @throws SandglassError as `ws.save` does; `path_refused` for what would become a repository.
+   * Copies new and changed files back, except for names that begin with a dot, which tools of the host may use as configuration. Files
+   * that a script deleted stay on the host.
+   * @returns the paths of the copied files.
+   * @throws SandglassError as `ws.save` does; `path_refused` for a directory that would become a repository.
    */
   async takeBack(ws: Workspace): Promise<readonly string[]> {
     const now = await states(ws)
@@ -45,8 +45,8 @@ export class WorkspaceCopy {
         `${formatPath(made)} is or would become a repository, whose files tools obey`,
       )
     const saved: string[] = []
-    for (let at = 0; at < changed.length; at += PATTERNS) {
-      const globs = changed.slice(at, at + PATTERNS).map(escapeGlob)
+    for (let at = 0; at < changed.length; at += MAX_GLOBS) {
+      const globs = changed.slice(at, at + MAX_GLOBS).map(escapeGlob)
       for (const { path } of await ws.save(globs, this.#directory, { overwrite: true, ...BOUNDS })) saved.push(path)
     }
     return saved
@@ -54,7 +54,7 @@ export class WorkspaceCopy {
 }
 
 /** The maximum number of globs in one call. */
-const PATTERNS = 100
+const MAX_GLOBS = 100
 const BOUNDS = { maxFiles: 100_000, maxFileBytes: 2 ** 31, maxTotalBytes: 2 ** 31 }
 
 /** Size and time of each file whose path has no name that begins with a dot. */

@@ -1,7 +1,7 @@
 const KiB = 1024
 const MiB = 1024 * KiB
 
-/** Numbers that both brokers, the harness's and the one of the engine `pyodide`, and the host keep to. */
+/** Limits that the host and both brokers, of the harness and of the engine `pyodide`, enforce. */
 export interface Caps {
   /** Characters of an execution id. */
   readonly executionId: number
@@ -29,7 +29,7 @@ export interface Caps {
   readonly totalBytes: number
   /** Directories above a collected file. */
   readonly fileDepth: number
-  /** Directory entries that the search for files looks at. */
+  /** Directory entries that the search for files reads. */
   readonly entries: number
   /** Bytes of file content in one frame, before base64, in either direction. */
   readonly fileChunkBytes: number
@@ -59,7 +59,7 @@ export interface Caps {
   readonly toolName: number
   /** Bytes of one tool call's arguments, as JSON. */
   readonly argBytes: number
-  /** Commas, colons and opening brackets in them: a value costs the host far more than its bytes. */
+  /** Commas, colons and opening brackets in the arguments: a value takes far more memory of the host than its bytes. */
   readonly argParts: number
   /** Bytes of one answer to a tool call, as JSON. */
   readonly answerBytes: number
@@ -89,17 +89,17 @@ export interface Caps {
   readonly graceMs: number
   /** Milliseconds for the search for files. */
   readonly collectMs: number
-  /** The part of it, in milliseconds, that may come after the deadline. */
+  /** The part of the search, in milliseconds, that may be after the deadline. */
   readonly collectAfterDeadlineMs: number
   /** Bytes of a line from the host. */
   readonly requestLineBytes: number
-  /** Raw bytes behind one line, in a workspace. */
+  /** Raw bytes after one line, in a workspace. */
   readonly payloadBytes: number
   /** Bytes of input that an activity has not taken. */
   readonly inputWindowBytes: number
   /** Bytes of lines of a run in a workspace that the host has not taken. */
   readonly framesWindowBytes: number
-  /** Bytes that wait for the host, at which the broker of a workspace reads no more output. */
+  /** Bytes waiting for the host at which the broker of a workspace stops reading output. */
   readonly waitingBytes: number
   /** Processes of a workspace that only the harness may start. */
   readonly reservedPids: number
@@ -111,9 +111,9 @@ export interface Caps {
   readonly missingItems: number
   /** Characters of the name of one of them, and of the name or type of a variable. */
   readonly missingItemChars: number
-  /** Bytes that wait for the host, at which a broker stops reading from a script. */
+  /** Bytes waiting for the host at which a broker stops reading from a script. */
   readonly highWaterBytes: number
-  /** Bytes that wait for the host, at which it continues to read. */
+  /** Bytes waiting for the host at which the broker continues to read. */
   readonly lowWaterBytes: number
 }
 
@@ -194,7 +194,7 @@ export const SCRIPT_ERROR_KINDS: readonly string[] = [
   'interrupted',
 ]
 
-/** Frame types that `maxOutputBytes` does not count; each has a cap of its own. */
+/** Frame types that do not count towards `maxOutputBytes`; each has its own cap. */
 export const UNCOUNTED_FRAMES: ReadonlySet<string> = new Set([
   'file',
   'display',

@@ -6,9 +6,9 @@ import type { HostActivityFrame } from './host-activity-frames.ts'
 const schemas = new Map<string, (typeof harnessActivityFrames)[keyof typeof harnessActivityFrames]>(
   Object.entries(harnessActivityFrames),
 )
-/** A schema reports each wrong item of a list, at a thousand times the cost of its bytes. */
+/** Maximum number of parts, because a schema reports each wrong item of a list, which takes a thousand times the memory of its bytes. */
 const MAX_PARTS = 8192
-/** The beginning of a frame as our harness writes it. Other orders of the keys and other ids are read too, only slower. */
+/** The beginning of a frame in the harness's order of keys. Other orders and ids are also read, but more slowly. */
 const HEAD = /^\{"type":"([a-z_]{1,32})","execution_id":"([\w .:/@+-]{1,256})"/
 const HEAD_BYTES = 400
 
@@ -19,8 +19,8 @@ export interface FrameHead {
 }
 
 /**
- * Type and execution id of a line of a hostile peer; undefined if it is not a frame of an activity. A line with a second
- * `execution_id` may be one of another activity: its reader must check the id again.
+ * The type and execution id of a line of a hostile peer; undefined if it is not a frame of an activity. A line with a second
+ * `execution_id` may belong to another activity, so its reader must check the id again.
  */
 export function headOfFrame(line: Buffer): FrameHead | undefined {
   const quick = HEAD.exec(line.toString('latin1', 0, HEAD_BYTES))
@@ -32,7 +32,7 @@ export function headOfFrame(line: Buffer): FrameHead | undefined {
   return typeof type === 'string' && typeof execution_id === 'string' ? { type, executionId: execution_id } : undefined
 }
 
-/** Decodes a frame of an activity; `decodeLine` does it for the frames of a run. Never throws; undefined for any other line. */
+/** Decodes a frame of an activity; `decodeLine` decodes the frames of a run. Never throws; undefined for any other line. */
 export function decodeActivityFrame(line: Buffer): HarnessActivityFrame | undefined {
   const { parts, depth } = scanJson(line)
   if (parts > MAX_PARTS || depth > MAX_DEPTH) return undefined

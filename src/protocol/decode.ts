@@ -6,7 +6,7 @@ import { CAPS, MAX_DEPTH } from './caps.ts'
 /** The result of reading one line from a harness. */
 export type DecodedLine =
   | { readonly kind: 'frame'; readonly frame: HarnessFrame }
-  /** Nothing but white space. */
+  /** Only white space. */
   | { readonly kind: 'blank' }
   /** Not JSON. The line is skipped and published on a diagnostics channel. */
   | { readonly kind: 'not-json' }
@@ -14,21 +14,21 @@ export type DecodedLine =
   | { readonly kind: 'unknown'; readonly reason: string }
 
 const schemas = new Map<string, (typeof harnessFrames)[keyof typeof harnessFrames]>(Object.entries(harnessFrames))
-/** Frames that carry values of a script. A tool call has fields in addition to its arguments. */
+/** The bounds of frames with values of a script. A tool call has fields in addition to its arguments. */
 const MAX_PARTS: Readonly<Record<string, number>> = {
   final_result: Number.POSITIVE_INFINITY,
   intermediate: Number.POSITIVE_INFINITY,
   value: Number.POSITIVE_INFINITY,
   tool_call: CAPS.argParts + 32,
 }
-/** The bound of all other frames. A schema reports each wrong item of a list, at a thousand times the cost of its bytes. */
+/** The bound of all other frames, because a schema reports each wrong item of a list, which takes a thousand times the memory of its bytes. */
 export const MAX_PLAIN_PARTS = 8192
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /**
  * Reads one line of a hostile peer. Never throws. The caller has bounded its length; the parts of the line are counted before it
  * is parsed.
- * @param maxParts the most that a line may hold, as {@link scanJson} counts it; some types of frames may hold less.
+ * @param maxParts maximum parts of a line, as {@link scanJson} counts them; some types of frames have a lower limit.
  */
 export function decodeLine(line: Uint8Array, maxParts: number = MAX_JSON_PARTS): DecodedLine {
   const { parts, depth, unsafeNumber } = scanJson(line)
@@ -50,7 +50,7 @@ export function decodeLine(line: Uint8Array, maxParts: number = MAX_JSON_PARTS):
   if (depth > MAX_DEPTH + 2) return { kind: 'unknown', reason: `nested deeper than ${MAX_DEPTH}` }
   const max = MAX_PARTS[String(type)] ?? MAX_PLAIN_PARTS
   if (parts > max) return { kind: 'unknown', reason: `${String(type)}: holds more than ${max} values` }
-  // zod copies a record key by key, and leaves out the key `__proto__`: arguments are checked as a whole.
+  // zod copies a record key by key and drops the key `__proto__`, so the arguments are not passed through it.
   const args = type === 'tool_call' ? (value as Partial<ToolCallFrame>).args : undefined
   const parsed = schema.safeParse(isObject(args) ? { ...value, args: {} } : value)
   if (!parsed.success) {
@@ -67,7 +67,7 @@ export function encodeFrame(frame: HostFrame): Uint8Array {
   return Buffer.from(`${JSON.stringify(frame)}\n`)
 }
 
-/** Makes `file_put` lines in the same memory: a line is valid until the next one is made. */
+/** Encodes `file_put` lines in the same memory: a line is valid until the next one is encoded. */
 export class FilePutEncoder {
   #memory = Buffer.alloc(0)
 
@@ -97,7 +97,7 @@ export function encodeExecute(head: ExecuteHead, body: ExecuteBody): LineInParts
   return { line: Buffer.concat([first, Buffer.from(`,${JSON.stringify(body).slice(1)}\n`)]), bodyAt: first.length }
 }
 
-/** The two parts of it: a line of its own without the body, and the body as JSON, in pieces. */
+/** Splits the line of an `execute` into a line without the body, and the body as JSON, in pieces. */
 export function partsOfExecute({ line, bodyAt }: LineInParts): {
   readonly head: Uint8Array
   readonly body: Uint8Array[]
@@ -108,7 +108,7 @@ export function partsOfExecute({ line, bodyAt }: LineInParts): {
   return { head: Buffer.from(`{"type":"execute_in_parts"${fields},"body_bytes":${bytes}}\n`), body }
 }
 
-/** A `tool_result` line. Its result is JSON already, so that a large one is written once. */
+/** Encodes a `tool_result` line. The result is already JSON, so that a large one is serialized once. */
 export function encodeToolResult(
   executionId: string,
   id: string,
@@ -116,7 +116,7 @@ export function encodeToolResult(
 ): Uint8Array {
   const [name, json] = 'error' in answer ? ['error', JSON.stringify(answer.error)] : ['result', answer.resultJson]
   const head = `{"type":"tool_result","execution_id":${JSON.stringify(executionId)},"id":${JSON.stringify(id)},"${name}":`
-  // Written part by part: a text of the whole line would be a copy of a large answer.
+  // Written part by part, because a string of the whole line would copy a large answer.
   const parts = [head, json, '}\n']
   const line = Buffer.allocUnsafe(parts.reduce((bytes, part) => bytes + Buffer.byteLength(part), 0))
   parts.reduce((at, part) => at + line.write(part, at), 0)

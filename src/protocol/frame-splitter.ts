@@ -7,7 +7,7 @@ export interface SplitFrame {
   readonly payload: Buffer | undefined
 }
 
-/** The peer announces a payload in a way that the protocol does not have. The rest of the stream cannot be read. */
+/** The peer announces a payload in an invalid form. The rest of the stream cannot be read. */
 export class FramingError extends Error {
   override readonly name = 'FramingError'
 }
@@ -21,7 +21,7 @@ const MAX_HEADER_BYTES = 4096
 const FIRST_CAPACITY = 4096
 
 /**
- * Cuts the byte stream of a workspace into lines and payloads. Costs linear time whatever the chunks are, and keeps at most
+ * Splits the byte stream of a workspace into lines and payloads. Takes linear time for chunks of any size, and keeps at most
  * one unfinished line or one unfinished payload.
  */
 export class FrameSplitter {
@@ -43,7 +43,7 @@ export class FrameSplitter {
   }
 
   /**
-   * Takes a chunk and yields the frames that it completes. They are valid until the chunk is written to again.
+   * Adds a chunk and yields the frames that it completes. They are valid until the chunk is overwritten.
    * @throws LineTooLongError or FramingError before more than the bound is kept.
    */
   *push(chunk: Uint8Array): Generator<SplitFrame, void, void> {
@@ -65,7 +65,7 @@ export class FrameSplitter {
       start = newline + 1
       const announced = sizeOf(line)
       if (announced === undefined) yield { line, payload: undefined }
-      // The payload may come with a later chunk, into which nothing of this one may point.
+      // Copied, because the payload may arrive with a later chunk, when this one may have been overwritten.
       else this.#open = { line: Buffer.from(withoutAnnouncement(line)), size: announced }
     }
     if (start >= chunk.length) return
@@ -93,9 +93,9 @@ export class FrameSplitter {
   #finish(tail: Uint8Array): Buffer {
     if (this.#length === 0) return Buffer.from(tail.buffer, tail.byteOffset, tail.byteLength)
     this.#hold(tail)
-    const whole = this.#pending.subarray(0, this.#length)
+    const bytes = this.#pending.subarray(0, this.#length)
     this.#forget()
-    return whole
+    return bytes
   }
 
   #hold(bytes: Uint8Array): void {
@@ -116,16 +116,17 @@ export class FrameSplitter {
   }
 }
 
-/** Bytes that hold any frame with a payload. */
+/** Maximum bytes of a frame with its payload. */
 export const MAX_FRAME_BYTES: number = MAX_HEADER_BYTES + MAX_PAYLOAD_BYTES
 
 /**
- * A frame with its payload, as it goes over the wire.
- * @param into a buffer to write the frame to. Otherwise a transfer would allocate one for each piece.
+ * Encodes a frame with its payload.
+ * @param into a buffer to write the frame to, so that a transfer does not allocate one for each piece.
  * @throws RangeError for more than {@link MAX_PAYLOAD_BYTES}.
  */
 export function encodePayload(frame: object, bytes: Uint8Array, into?: Buffer): Uint8Array {
-  if (bytes.length > MAX_PAYLOAD_BYTES) throw new RangeError(`a payload of ${bytes.length} bytes`)
+  if (bytes.length > MAX_PAYLOAD_BYTES)
+    throw new RangeError(`a payload of ${bytes.length} bytes; at most ${MAX_PAYLOAD_BYTES}`)
   const header = `${HEAD}${bytes.length},${JSON.stringify(frame).slice(1)}\n`
   if (into === undefined) return Buffer.concat([Buffer.from(header), bytes])
   const start = into.write(header)
@@ -133,7 +134,7 @@ export function encodePayload(frame: object, bytes: Uint8Array, into?: Buffer): 
   return into.subarray(0, start + bytes.length)
 }
 
-/** The size of the payload that a line announces, or undefined. @throws FramingError for an announcement that is wrong. */
+/** The size of the payload that a line announces, or undefined. @throws FramingError for an invalid announcement. */
 function sizeOf(line: Buffer): number | undefined {
   const text = line.toString('latin1', 0, ANNOUNCEMENT_BYTES)
   if (!text.startsWith(HEAD)) return undefined

@@ -41,7 +41,7 @@ export interface EntryOnWire {
   mode: number
   mtime_ms: number
   target?: string | null | undefined
-  /** The version of a file, which differs after every change. Absent where that is not known, and for the first 20 ms after a change. */
+  /** The version of a file, which differs after every change. Absent if unknown, and for the first 20 ms after a change. */
   version?: string | null | undefined
 }
 
@@ -60,13 +60,13 @@ export interface HarnessCreditFrame {
   bytes: number
 }
 
-/** Why an activity could not do what was asked. */
+/** The reason that an activity failed. */
 export interface ActivityFailure {
   code: string
   message: string
 }
 
-/** The last frame of every activity but a run. */
+/** The last frame of every activity except a run. */
 export interface ActivityDoneFrame {
   type: 'activity_done'
   execution_id: string
@@ -81,7 +81,7 @@ export interface ActivityDoneFrame {
   confirmed: boolean
 }
 
-/** A session is there: its first cell may begin. */
+/** The session is ready: its first cell may begin. */
 export interface SessionReadyFrame {
   type: 'session_ready'
   execution_id: string
@@ -115,7 +115,7 @@ const entry = z.object({
   version: z.string().max(64).nullish(),
 })
 
-/** The schema of an entry, as the answer to `file_stat` has it. */
+/** The schema of an entry in the answer to `file_stat`. */
 export const entryOnWire: z.ZodType<EntryOnWire> = entry
 
 /** Schemas of these frames. Unknown fields are dropped, unknown types ignored and counted. */

@@ -43,7 +43,7 @@ export interface IntermediateFrame {
   nan_as_null?: NanAsNull | undefined
 }
 
-/** The value of the last expression of a cell, where it is JSON. */
+/** The value of the last expression of a cell, if it is JSON. */
 export interface ValueFrame {
   type: 'value'
   execution_id: string
@@ -60,11 +60,11 @@ export interface CheckpointOnWire {
 /** The session after a cell. */
 export interface CellEndOnWire {
   state: 'kept' | 'rolled-back' | 'lost'
-  /** Of the state that the next cell finds. */
+  /** The checkpoint of the state that the next cell finds. */
   checkpoint: CheckpointOnWire
-  /** Everything that the rollback could not bring back, in words. */
+  /** Descriptions of the parts of the state that the rollback could not restore. */
   missing: string[]
-  /** Names of processes that it ended. */
+  /** Names of the processes that the rollback ended. */
   ended: string[]
 }
 
@@ -100,7 +100,7 @@ export interface DisplayFrame {
   kind: 'result' | 'display'
   /** By MIME type: text as it is, anything else in base64. */
   data: Record<string, string>
-  /** MIME types that could not be made, or were too large. */
+  /** MIME types whose content could not be made or was too large. */
   left_out: string[]
   /** Its place: the bytes of stdout before it. */
   after: { stdout: number }
@@ -141,7 +141,7 @@ export interface CheckResultFrame {
   tools?: string[] | undefined
 }
 
-/** A piece of a collected file. Pieces of a file come in order, files one after the other. */
+/** A piece of a collected file. Pieces of a file are sent in order, files one after the other. */
 export interface FileFrame {
   type: 'file'
   execution_id: string
@@ -165,13 +165,13 @@ export interface ScriptDoneFrame {
   reusable: boolean
   /** Scripts that this sandbox has run, this one included. */
   use: number
-  /** Processes that the kernel killed for memory during the run; absent where the harness cannot see it. */
+  /** Number of OOM kills during the run; absent if the harness cannot see them. */
   memory_kills?: number | undefined
-  /** True if the run ended within the preamble or a Python tool: nothing of the script ran. */
+  /** True if the run ended within the preamble or a Python tool: no part of the script ran. */
   in_setup?: boolean | undefined
-  /** Modules that the run loaded and that no other of them brought along; the script's process says so, and proves nothing. */
+  /** Modules that the run loaded, except those that another one of them imported; reported by the script's process, so not trusted. */
   imported?: string[] | undefined
-  /** Only of a cell. */
+  /** Present only for a cell. */
   cell?: CellEndOnWire | undefined
 }
 

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { CAPS } from './caps.ts'
 import { type ExecuteHead, executeHead } from './host-frames.ts'
 
-/** The most bytes behind one frame. A larger piece would delay the frames behind it. */
+/** Maximum bytes of the payload of one frame. A larger piece would delay the frames after it. */
 export const MAX_PAYLOAD_BYTES: number = 64 * 1024
-/** The bytes of input that an activity takes before it grants more. */
+/** The bytes of input that an activity accepts before it grants more. */
 export const INPUT_WINDOW_BYTES: number = 256 * 1024
 /** The bytes of a run's lines that a sandbox sends before the host grants more. */
 export const FRAMES_WINDOW_BYTES: number = 1024 * 1024
@@ -63,14 +63,14 @@ export interface SessionFrame {
 }
 
 /**
- * Begin a session with the state that another one has now, or had at a checkpoint. Answered as `session`. The two continue independently,
- * and end apart.
+ * Begin a session with the state that another session has now, or had at a checkpoint. Answered like `session`. The two sessions are
+ * independent, also of each other's end.
  */
 export interface SessionBranchFrame {
   type: 'session_branch'
   execution_id: string
   session: string
-  /** The id of the activity that made it; null: the present state. */
+  /** The id of the activity that made the checkpoint; null: the present state. */
   checkpoint: string | null
 }
 
@@ -119,7 +119,7 @@ export interface InputFrame {
   execution_id: string
 }
 
-/** No more input comes. */
+/** The input has ended. */
 export interface InputEndFrame {
   type: 'input_end'
   execution_id: string
@@ -207,7 +207,7 @@ export interface FileDigestFrame {
   path: string
 }
 
-/** A frame that only a sandbox in workspace mode takes. */
+/** A frame that only a sandbox in workspace mode accepts. */
 export type HostActivityFrame =
   | ExecuteInPartsFrame
   | StartFrame

@@ -5,20 +5,20 @@ import { CAPS } from './caps.ts'
 export interface ToolParameter {
   /** Name in Python. */
   name: string
-  /** Name in the tool's own schema, where it is another one. */
+  /** Name in the tool's own schema, if it differs. */
   key?: string | undefined
   /** Python annotation, for example `list[str] | None`. */
   type: string
   required: boolean
   /** True if `None` is a value; otherwise `None` means "left out" if the parameter is optional. */
   nullable: boolean
-  /** Python default; absent where the tool itself decides what a left-out value means. */
+  /** Python default; absent if the tool itself handles a missing value. */
   default?: unknown
-  /** Only for Python tools: the parameter is taken by position only, or by keyword only. */
+  /** Only for Python tools: positional-only or keyword-only. */
   kind?: 'positional' | 'keyword' | undefined
 }
 
-/** The signature that the harness makes the function of a tool from. */
+/** The signature from which the harness makes the function of a tool. */
 export interface ToolSignature {
   /** Name in Python. */
   name: string
@@ -40,7 +40,7 @@ export interface CheckedTool extends ToolSignature {
   result: unknown
   /** True if it takes any number of arguments by position beyond `params`. Default false. */
   rest?: boolean | undefined
-  /** False if a call in async code gives its result itself. Default true: calls of host tools give an awaitable. */
+  /** False if a call in async code returns its result directly. Default true: calls of host tools return an awaitable. */
   awaits?: boolean | undefined
 }
 
@@ -53,7 +53,7 @@ export interface PythonToolSource {
   stub: string
 }
 
-/** Bounds of the files that a run sends back; absent: `files`, `fileBytes` and `totalBytes` of the caps. */
+/** Bounds of the collected files of a run; absent: `files`, `fileBytes` and `totalBytes` of the caps. */
 export interface CollectLimitsOnWire {
   max_files?: number | undefined
   max_file_bytes?: number | undefined
@@ -76,7 +76,7 @@ export interface ExecuteHead {
   tools?: ToolSignature[] | undefined
   /** The time by which calls of host tools may move the deadline, in total; absent: none. */
   max_tool_wait_sec?: number | undefined
-  /** The script's process listens at this address, and tool calls go over the WebSocket of the client that proves the token; absent: over the channel. */
+  /** The script's process listens at this address, and tool calls use the WebSocket of the client that presents the token; absent: the channel. */
   tool_endpoint?: { host: string; token: string } | undefined
   /** In a workspace: the session whose cell this is; absent: it is a script. */
   session?: string | undefined
@@ -87,7 +87,7 @@ export interface ExecuteHead {
 export interface CellOnWire {
   /** From 1; names it in tracebacks. The host counts, because a count in the session would roll back with it. */
   number: number
-  /** The answer to an exception: the state stays as the cell left it, or is again as it was before. */
+  /** After an exception, `keep` leaves the state as the cell left it; `rollback` restores the state before the cell. */
   on_error: 'keep' | 'rollback'
 }
 
@@ -119,7 +119,7 @@ export interface CheckFrame {
   /** `off` only decides whether `whole` is the script. */
   policy: 'off' | 'standard' | 'strict'
   timeout_sec: number
-  /** The text in which `script` was found. If it is Python that does something, it is checked in place of `script`. */
+  /** The text in which `script` was found. If it is Python with an effect, it is checked in place of `script`. */
   whole?: string | undefined
   /** Names that exist in addition to builtins, helpers and tools: inputs. */
   names: string[]
@@ -151,8 +151,8 @@ export interface ToolResultFrame {
 }
 
 /**
- * Reports how long calls of a run have executed on the host or waited there for a person, and whether one does now. Moves the deadline
- * by that time less the processor time of the script meanwhile. Ignored if no such run is active.
+ * Reports how long calls of a run have executed on the host or waited there for approval, and whether one still does. Moves the deadline
+ * by that time minus the processor time of the script during it. Ignored if no such run is active.
  */
 export interface ToolTimeFrame {
   type: 'tool_time'

@@ -6,7 +6,7 @@ export class LineTooLongError extends Error {
 const FIRST_CAPACITY = 4096
 
 /**
- * Cuts a byte stream at `\n`. Costs linear time whatever the chunks are, keeps at most `maxLineBytes` of an unfinished
+ * Splits a byte stream at `\n`. Takes linear time for chunks of any size, keeps at most `maxLineBytes` of an unfinished
  * line, and never decodes a part of a line, so that UTF-8 may be split anywhere.
  */
 export class LineSplitter {
@@ -23,14 +23,14 @@ export class LineSplitter {
     this.#reuses = reuses
   }
 
-  /** Bytes of the unfinished line that are held. */
+  /** The number of held bytes of an unfinished line. */
   get pendingBytes(): number {
     return this.#length
   }
 
   /**
-   * Takes a chunk and yields the lines that it completes, without their `\n`. A line is valid until the chunk is
-   * written to again, with `reuses` until the next line is asked for; nothing of the chunk is held after the last line.
+   * Adds a chunk and yields the lines that it completes, without their `\n`. A line is valid until the chunk is
+   * overwritten, with `reuses` until the next line is requested; no part of the chunk is held after the last line.
    * @throws LineTooLongError before more than the bound is kept.
    */
   *push(chunk: Uint8Array): Generator<Buffer, void, void> {

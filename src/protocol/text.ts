@@ -1,6 +1,6 @@
 /**
- * Cuts the middle out of a text that is too long, as the harness does, counted in characters of Python. Redaction
- * uses the gap to find pieces of secrets that the cut left.
+ * Removes the middle of a text that is too long, like the harness, counted in characters of Python. Redaction
+ * uses the gap to find the pieces of secrets at the cut.
  */
 export function truncateLikeHarness(text: string, max: number): string {
   if (text.length <= max) return text

@@ -1,2 +1,2 @@
-/** Version of the wire protocol; a harness that speaks another one is refused. */
+/** Version of the wire protocol; a harness with another version is refused. */
 export const PROTOCOL_VERSION = 2

@@ -1,6 +1,6 @@
-import { approvalTests } from './conformance/approvals.ts'
-import { checkTests } from './conformance/checks.ts'
-import { fileTests } from './conformance/files.ts'
+import { registerApprovalTests } from './conformance/approvals.ts'
+import { registerCheckTests } from './conformance/checks.ts'
+import { registerFileTests } from './conformance/files.ts'
 import {
   type CaseSelection,
   type ConformanceCase,
@@ -9,20 +9,20 @@ import {
   type DeclareTest,
   type Fixture,
 } from './conformance/fixture.ts'
-import { importTests } from './conformance/imports.ts'
-import { isolationTests } from './conformance/isolation.ts'
-import { lifeTests } from './conformance/life.ts'
-import { limitTests } from './conformance/limits.ts'
-import { outputTests } from './conformance/output.ts'
-import { pythonToolTests } from './conformance/python-tools.ts'
-import { reuseTests } from './conformance/reuse.ts'
-import { runTests } from './conformance/runs.ts'
-import { toolTimeTests } from './conformance/tool-time.ts'
-import { toolTests } from './conformance/tools.ts'
-import { valueTests } from './conformance/values.ts'
-import { sessionTests } from './conformance/sessions.ts'
-import { workspaceTests } from './conformance/workspaces.ts'
-import { wrapperCodeTests } from './conformance/wrapper-code.ts'
+import { registerImportTests } from './conformance/imports.ts'
+import { registerIsolationTests } from './conformance/isolation.ts'
+import { registerLifeTests } from './conformance/life.ts'
+import { registerLimitTests } from './conformance/limits.ts'
+import { registerOutputTests } from './conformance/output.ts'
+import { registerPythonToolTests } from './conformance/python-tools.ts'
+import { registerReuseTests } from './conformance/reuse.ts'
+import { registerRunTests } from './conformance/runs.ts'
+import { registerToolTimeTests } from './conformance/tool-time.ts'
+import { registerToolTests } from './conformance/tools.ts'
+import { registerValueTests } from './conformance/values.ts'
+import { registerSessionTests } from './conformance/sessions.ts'
+import { registerWorkspaceTests } from './conformance/workspaces.ts'
+import { registerWrapperCodeTests } from './conformance/wrapper-code.ts'
 
 export type { CaseSelection, ConformanceCase, ConformanceOptions, TestBody, Wall } from './conformance/fixture.ts'
 
@@ -89,21 +89,21 @@ const NO_ENGINE: ConformanceOptions = {
 }
 
 const PARTS: readonly (readonly [string, (at: Fixture) => void])[] = [
-  ['life', lifeTests],
-  ['runs', runTests],
-  ['reuse', reuseTests],
-  ['values', valueTests],
-  ['output', outputTests],
-  ['tools', toolTests],
-  ['tool time', toolTimeTests],
-  ['approvals', approvalTests],
-  ['Python tools', pythonToolTests],
-  ['checks', checkTests],
-  ['wrapper code', wrapperCodeTests],
-  ['files', fileTests],
-  ['imports', importTests],
-  ['isolation', isolationTests],
-  ['limits', limitTests],
-  ['workspaces', workspaceTests],
-  ['sessions', sessionTests],
+  ['life', registerLifeTests],
+  ['runs', registerRunTests],
+  ['reuse', registerReuseTests],
+  ['values', registerValueTests],
+  ['output', registerOutputTests],
+  ['tools', registerToolTests],
+  ['tool time', registerToolTimeTests],
+  ['approvals', registerApprovalTests],
+  ['Python tools', registerPythonToolTests],
+  ['checks', registerCheckTests],
+  ['wrapper code', registerWrapperCodeTests],
+  ['files', registerFileTests],
+  ['imports', registerImportTests],
+  ['isolation', registerIsolationTests],
+  ['limits', registerLimitTests],
+  ['workspaces', registerWorkspaceTests],
+  ['sessions', registerSessionTests],
 ]

@@ -11,9 +11,9 @@ export interface ReplayOptions {
   readonly ending?: Ending | 'never'
   /** The value of `memoryKills()` after the first chunk or the end (0 before); null if nothing counts. Default 0. */
   readonly memoryKills?: number | null
-  /** Bytes to deliver in answer to a frame of the host, `cancel` for example. */
+  /** Returns the bytes to deliver in answer to a frame of the host, for example `cancel`. */
   readonly respond?: (frame: HostFrame) => Uint8Array | undefined
-  /** `'reject'`: the peer is gone; `'block'`: it reads nothing, so that no send ever resolves. */
+  /** `'reject'`: sends fail as on a closed channel; `'block'`: the peer reads nothing, so that no send ever resolves. */
   readonly send?: 'reject' | 'block'
   readonly info?: Partial<SandboxInfo>
   /** Fields that differ in the frame `ready`. */
@@ -24,7 +24,7 @@ export interface ReplayOptions {
 export interface ReplaySandbox extends Sandbox {
   /** The frames that the host sent, in order. */
   readonly sent: readonly HostFrame[]
-  /** Chunks that were taken so far. */
+  /** The number of chunks received so far. */
   readonly received: number
   readonly destroyed: boolean
 }

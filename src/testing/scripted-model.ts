@@ -1,7 +1,8 @@
 import { messageOf } from '../errors/index.ts'
 import { type LLMCaller, type LLMCallResult, ModelError } from '../llm/index.ts'
 
-/** One answer, or a function that makes it from the prompt. */
+/** One answer, or a function that returns it for a prompt. */
+
 export type ScriptedAnswer = string | LLMCallResult | ((prompt: string) => string | LLMCallResult | Promise<string>)
 
 /** A model for tests: a function that takes a prompt, with the prompts that it received. */

@@ -10,8 +10,8 @@ import { python } from './peer.ts'
 const [TIMEOUT_SEC, THINKING_MS] = [3, 3300]
 const MAX_WAIT_MS = 60_000
 
-/** Calls of tools that wait for a person. */
-export function approvalTests(at: Fixture): void {
+/** Tests calls of tools that wait for a person. */
+export function registerApprovalTests(at: Fixture): void {
   at.test(
     'calls wait for a person longer than the script may take, several at once',
     ['broker', 'kernel', 'webassembly'],

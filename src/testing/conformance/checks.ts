@@ -3,8 +3,8 @@ import type { CheckFrame } from '../../protocol/index.ts'
 import type { Fixture } from './fixture.ts'
 import { endingByExit, type HarnessPeer, python, timeless } from './peer.ts'
 
-/** Checks of scripts, which run nothing. */
-export function checkTests(at: Fixture): void {
+/** Tests checks of scripts, which run nothing. */
+export function registerCheckTests(at: Fixture): void {
   for (const checker of [true, false]) {
     at.test(`a check finds mistakes and runs nothing${checker ? ', in a sandbox made for it' : ''}`, ['broker'], () =>
       at.with({ checker }, async (peer) => {

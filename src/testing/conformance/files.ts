@@ -4,8 +4,8 @@ import { FILE_CHUNK_BYTES, type HostFrame } from '../../protocol/index.ts'
 import type { Fixture } from './fixture.ts'
 import { python, type RunFrames } from './peer.ts'
 
-/** Files by value, into the workspace and out of it. */
-export function fileTests(at: Fixture): void {
+/** Tests files by value, into the workspace and out of it. */
+export function registerFileTests(at: Fixture): void {
   at.test('files are in the current directory before the script starts', ['broker'], () =>
     at.withAny(async (peer) => {
       const big = Buffer.alloc(FILE_CHUNK_BYTES + 1000, 'ü')

@@ -6,8 +6,9 @@ import { ScriptExecutor } from '../../executor/index.ts'
 import type { Fixture } from './fixture.ts'
 import { endingByExit, python } from './peer.ts'
 
-/** The modules beyond the standard library: tools, preloaded modules, packages. */
-export function importTests(at: Fixture): void {
+/** Tests modules beyond the standard library: tools, preloaded modules, packages. */
+
+export function registerImportTests(at: Fixture): void {
   at.test(
     'functions of the tools directory are globals, async ones too; a broken file stops no other',
     ['harness', 'engine'],

@@ -11,8 +11,8 @@ const needsSystem = ({ level, capabilities }: SandboxReport): string | undefined
   return capabilities.processes ? undefined : 'a script is not a process of the operating system'
 }
 
-/** The surroundings of a script, seen from inside. */
-export function isolationTests(at: Fixture): void {
+/** Tests the environment of a script from inside. */
+export function registerIsolationTests(at: Fixture): void {
   at.test(
     'an unprivileged user without capabilities that can gain no privileges',
     ['kernel'],
@@ -175,7 +175,7 @@ export function isolationTests(at: Fixture): void {
           frames.push([frame.type, 'data' in frame ? frame.data : undefined])
           frame = await peer.next()
         }
-        // The engine gives up a sandbox in which such a write succeeds.
+        // The engine discards a sandbox in which such a write succeeds.
         if (frame === null) return
         assert.deepEqual([frames, frame.use], [[['final_result', 'through']], 1])
       }),

@@ -4,8 +4,8 @@ import { PROTOCOL_VERSION } from '../../protocol/index.ts'
 import type { Fixture } from './fixture.ts'
 import { HarnessPeer } from './peer.ts'
 
-/** From the start of a sandbox to its end, and the requests between runs. */
-export function lifeTests(at: Fixture): void {
+/** Tests a sandbox from its start to its end, and the requests between runs. */
+export function registerLifeTests(at: Fixture): void {
   at.test('is ready once, after its tools are loaded, and says which protocol and Python', ['broker', 'engine'], () =>
     at.with({}, async (peer, sandbox) => {
       const { checks, python, ...ready } = sandbox.ready

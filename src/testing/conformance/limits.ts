@@ -16,8 +16,8 @@ const needs =
     return missing.length === 0 ? undefined : `it does not enforce ${missing.join(', ')} here`
   }
 
-/** Limits hold, and the ending names the one that was hit. */
-export function limitTests(at: Fixture): void {
+/** Tests that limits hold, and that the ending names the limit that was reached. */
+export function registerLimitTests(at: Fixture): void {
   const runIn = async (limits: ResourceLimits, use: (sandbox: Sandbox) => Promise<void>): Promise<void> => {
     const sandbox = await at.create({ limits })
     try {

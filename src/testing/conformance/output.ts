@@ -8,8 +8,8 @@ const needsProcesses = ({ capabilities }: SandboxReport): string | undefined =>
 const needsThreads = ({ capabilities }: SandboxReport): string | undefined =>
   capabilities.threads ? undefined : 'scripts cannot start threads'
 
-/** A script's own streams, and events that they can neither forge nor break. */
-export function outputTests(at: Fixture): void {
+/** Tests a script's own streams, which can neither forge nor break events. */
+export function registerOutputTests(at: Fixture): void {
   at.test('stdin is empty', ['webassembly'], () =>
     at.withAny(async (peer) => {
       const { result } = await peer.run(python`

@@ -26,7 +26,7 @@ const SILENCE_MS = 40_000
 
 /** The frames of one run, in order; `done` is the last. */
 export interface RunFrames {
-  /** Everything of this run but its `script_done`, without the execution id. */
+  /** All frames of this run except `script_done`, without the execution id. */
   readonly events: readonly Readonly<Record<string, unknown>>[]
   readonly done: Done
   /** The data of the first `final_result`. */
@@ -164,7 +164,7 @@ export function timeless(done: Done): Omit<Done, 'duration_ms' | 'execution_id' 
   return rest
 }
 
-/** The number of processes that the kernel killed for memory in a run, as the harness or the engine counted it. */
+/** The number of OOM kills in a run, as counted by the harness or the engine. */
 export function memoryKillsIn(done: Done, sandbox: Sandbox): number {
   return (
     done.memory_kills ?? sandbox.memoryKills() ?? assert.fail('it enforces a memory limit, and nothing counts kills')

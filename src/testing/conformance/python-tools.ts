@@ -4,8 +4,8 @@ import type { Fixture } from './fixture.ts'
 import { withFiles } from './imports.ts'
 import { python } from './peer.ts'
 
-/** Tools that a run brings along as Python source. */
-export function pythonToolTests(at: Fixture): void {
+/** Tests tools that a run brings along as Python source. */
+export function registerPythonToolTests(at: Fixture): void {
   at.test(
     'a Python tool is a global of the script that brought it, an async one too, in a module of its own',
     ['harness'],

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import type { Fixture } from './fixture.ts'
 import { endingByExit, python, timeless } from './peer.ts'
 
-/** One run leaves nothing to the next. */
-export function reuseTests(at: Fixture): void {
+/** Tests that one run leaves nothing for the next one. */
+export function registerReuseTests(at: Fixture): void {
   at.test('globals are fresh', ['harness'], () =>
     at.withAny(async (peer) => {
       await peer.run('x=1')

@@ -4,7 +4,7 @@ import type { Fixture } from './fixture.ts'
 import { endingByExit, python, timeless } from './peer.ts'
 
 /** The frames of one run, for each way in which it can end. */
-export function runTests(at: Fixture): void {
+export function registerRunTests(at: Fixture): void {
   at.test('a result, then script_done', ['broker', 'channel'], () =>
     at.with({}, async (peer) => {
       const { events, done } = await peer.run("emit_result({'a':1})")
@@ -202,7 +202,7 @@ export function runTests(at: Fixture): void {
         assert.deepEqual([broken.events, broken.done.ending, broken.done.reusable], [[], ending, true])
         const killed = await peer.run('import os, signal; os.kill(os.getpid(), signal.SIGKILL)')
         assert.deepEqual([killed.done.ending?.signal, killed.done.ending?.by], ['SIGKILL', 'unknown'])
-        // The kernel shows the exit code of a process that is not dumpable to its parent alone.
+        // The kernel shows the exit code of a non-dumpable process only to its parent.
         const hidden = 'import ctypes, os, signal; ctypes.CDLL(None).prctl(4, 0)\n'
         assert.deepEqual((await peer.run(`${hidden}os._exit(7)`)).done.ending, endingByExit(7))
         const hiding = await peer.run(`${hidden}os.kill(os.getpid(), signal.SIGSEGV)`)

@@ -15,7 +15,7 @@ const lacksSessions = ({ capabilities }: SandboxReport): string | undefined =>
   capabilities.sessions === undefined ? undefined : 'it has sessions'
 
 const BOMB = 'import os\nwhile True:\n    try: os.fork()\n    except OSError: pass'
-/** Cells that cannot go on, and the status of each. */
+/** Cells that cannot continue, and the status of each. */
 const ENDS: readonly (readonly [name: string, cell: string, status: string])[] = [
   ['a timeout', 'while True: pass', 'timed-out'],
   ['a segmentation fault', 'import ctypes; ctypes.string_at(0)', 'crashed'],
@@ -24,8 +24,8 @@ const ENDS: readonly (readonly [name: string, cell: string, status: string])[] =
   ['a fork bomb', BOMB, 'timed-out'],
 ]
 
-/** Python that remembers. An engine that has no sessions refuses them. */
-export function sessionTests(at: Fixture): void {
+/** Tests sessions, whose Python keeps its state. An engine without sessions must refuse them. */
+export function registerSessionTests(at: Fixture): void {
   const inSession = async (use: (session: Session) => Promise<void>): Promise<void> => {
     await using session = await (await at.sandglass()).session()
     await use(session)

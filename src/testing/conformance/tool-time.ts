@@ -4,8 +4,8 @@ import type { Fixture } from './fixture.ts'
 import { type HarnessPeer, python } from './peer.ts'
 import { needsThreads, SEARCH } from './tools.ts'
 
-/** The deadline of a script that calls tools: the time in which the host executes them moves it, and nothing else does. */
-export function toolTimeTests(at: Fixture): void {
+/** Tests the deadline of a script that calls tools: only the time in which the host executes them moves it. */
+export function registerToolTimeTests(at: Fixture): void {
   at.test('time in which the host executes a tool is not the time of the script', ['broker', 'webassembly'], () =>
     at.withAny(async (peer) => {
       const request = peer.request('emit_result(search("a"))', WAITING)
@@ -68,8 +68,8 @@ export function toolTimeTests(at: Fixture): void {
 }
 
 /**
- * Settles when the run is over by its timeout of a second, or up to 5 s later, as every run: on a machine with other work the
- * script uses less of the processor. With the time of its call it would end after a minute.
+ * Settles when the run ends by its timeout of a second, or up to 5 s later like every run, because the script gets less processor time
+ * on a busy machine. If the time of its call moved the deadline, it would end after a minute.
  */
 async function timesOut(peer: HarnessPeer, id: string): Promise<void> {
   const { events, done } = await peer.finish(id)

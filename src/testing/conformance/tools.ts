@@ -5,8 +5,8 @@ import { type HarnessPeer, python, type RunFrames } from './peer.ts'
 
 const MiB = 1024 * 1024
 
-/** Host tools as functions of a script: `tool_call` out, `tool_result` in. */
-export function toolTests(at: Fixture): void {
+/** Tests host tools as functions of a script: `tool_call` out, `tool_result` in. */
+export function registerToolTests(at: Fixture): void {
   at.test('a host tool is a function with defaults, text and keywords; its answer is the value', ['harness'], () =>
     at.withAny(async (peer) => {
       const script = python`

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import type { Fixture } from './fixture.ts'
 import { python } from './peer.ts'
 
-/** Values on their way to the host. */
-export function valueTests(at: Fixture): void {
+/** Tests the conversion of values that are sent to the host. */
+export function registerValueTests(at: Fixture): void {
   at.test('values that JSON lacks are converted by the documented rules', ['harness'], () =>
     at.withAny(async (peer) => {
       const { result } = await peer.run(python`

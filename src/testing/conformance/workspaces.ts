@@ -8,8 +8,8 @@ type Workspace = Awaited<ReturnType<Sandglass['workspace']>>
 const needsWorkspaces = ({ capabilities }: SandboxReport): string | undefined =>
   capabilities.workspaces === true ? undefined : 'it has no workspaces'
 
-/** Sandboxes that last until they are closed. What `report()` says an engine lacks there is refused with the code for that. */
-export function workspaceTests(at: Fixture): void {
+/** Tests sandboxes that last until they are closed. An ability that `report()` lacks must be refused with its error code. */
+export function registerWorkspaceTests(at: Fixture): void {
   const inWorkspace = async (use: (ws: Workspace, report: SandboxReport) => Promise<void>): Promise<void> => {
     await using ws = await (await at.sandglass()).workspace()
     await use(ws, await at.report())

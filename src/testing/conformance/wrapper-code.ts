@@ -5,8 +5,8 @@ import { endingByExit, type HarnessPeer, python } from './peer.ts'
 
 const PREAMBLE = 'import math as m\n\ndef twice(x):\n    return x * 2\n'
 
-/** Wrapper code that a host runs before and after a script, and the line of the script that each tool call names. */
-export function wrapperCodeTests(at: Fixture): void {
+/** Tests wrapper code that a host runs before and after a script, and the line of the script that each tool call names. */
+export function registerWrapperCodeTests(at: Fixture): void {
   at.test('imports and helpers of a preamble are globals of the script', ['harness'], () =>
     at.withAny(async (peer) => {
       const { result } = await peer.run('emit_result([twice(4), m.floor(2.5)])', { preamble: PREAMBLE })
