@@ -46,7 +46,9 @@ describe.each(['ps', 'prune'] as const)('%s', (command) => {
     expect(found).toEqual({
       code,
       listed: [],
-      stderr: expect.stringMatching(/^sandglass: cannot list the resources of the engine docker: /) as string,
+      stderr: expect.stringMatching(
+        `^sandglass: cannot ${command === 'ps' ? 'list' : 'remove'} the resources of the engine docker: `,
+      ) as string,
     })
     expect(found.stderr).toMatch(words)
     const text = await cli.run([command], { env: { DOCKER_HOST: host } })
