@@ -14,7 +14,7 @@ export interface Rounds {
   readonly deadline: number
 }
 
-/** The tools of the measurement. */
+/** Options of the measurement. */
 export interface MeasureOptions {
   readonly daemon?: PeersDaemon
   readonly versions: Readonly<Record<string, string>>
@@ -53,7 +53,7 @@ export async function measureAll(peers: readonly Peer[], options: MeasureOptions
       failures.set(peer.id, 'no Docker daemon can be started here')
       continue
     }
-    const found = await attempt(peer, 'behaviour', () => oneAlone(peer, env, options))
+    const found = await attempt(peer, 'behaviour', () => measureAlone(peer, env, options))
     if (found !== undefined) alone.set(peer.id, found)
     for (const { id } of daemon?.containers() ?? []) daemon?.remove(id)
   }
@@ -81,7 +81,7 @@ export async function measureAll(peers: readonly Peer[], options: MeasureOptions
   })
 }
 
-async function oneAlone(
+async function measureAlone(
   peer: Peer,
   env: Readonly<Record<string, string>>,
   { daemon, rounds }: MeasureOptions,

@@ -34,7 +34,7 @@ function placeIn(text: string): Place | undefined {
   return undefined
 }
 
-/** Node names the line of wrong JavaScript only when it checks the file as a program. */
+/** Node reports the line of a syntax error only when it checks the file as a program (`--check`). */
 function syntaxFault(error: Error, path: string): Place | undefined {
   if (!(error instanceof SyntaxError)) return undefined
   const { stderr } = spawnSync(process.execPath, ['--check', path], { encoding: 'utf8', timeout: CHECK_MS })

@@ -184,7 +184,7 @@ export class Builder {
         made = await this.#lease(key, await use)
       }
       await this.#cache.saveRequest(requestKey, { key, declaration, lock: lock.text })
-      if (made === undefined) throw this.#cache.unusable(new Error(`${key} was removed while it was made`))
+      if (made === undefined) throw this.#cache.unusableError(new Error(`${key} was removed while it was made`))
       return made
     } finally {
       await Promise.all([work.path, building].map((path) => rm(path, { recursive: true, force: true })))

@@ -25,7 +25,7 @@ export interface EnvironmentRecord {
   readonly bytes: number
   /** A digest of the wheels' `RECORD` files; `verify` checks it first. */
   readonly manifest: string
-  /** The directory of the packages. Each build gets a new one, so that no sandbox of an earlier build serves again. */
+  /** The directory of the packages. Each build gets a new one, so that no sandbox of an earlier build is reused. */
   readonly directory: string
   /** The time at which it was made, as an ISO date. */
   readonly created: string
@@ -46,7 +46,7 @@ export interface ListedEnvironment {
   readonly inUse: boolean
 }
 
-/** Directories below the root that only this program writes. */
+/** Directories below the root that are read-only for uv. Only Sandglass writes to them. */
 export const READ_ONLY: readonly string[] = ['bin', 'environments', 'locks', 'requests', 'targets']
 const KEY = /^[0-9a-f]{20}$/
 const DIRECTORY = /^packages-[0-9a-f]{8}$/
@@ -85,7 +85,7 @@ export class EnvironmentCache {
       if ((mode & 0o022) !== 0)
         throw new Error('other users can write to it (if all its files are yours, run chmod go-w)')
     } catch (error) {
-      throw this.unusable(error)
+      throw this.unusableError(error)
     }
   }
 
@@ -141,7 +141,8 @@ export class EnvironmentCache {
 
   /** Keeps an environment, which may be made later, from being removed. */
   async lockUse(key: string): Promise<FileLock> {
-    // Others lock it exclusively only to probe for users, or to remove it: then its record is gone.
+    // Another process takes this lock exclusively only to check for users of the environment, or to remove the environment. After a
+    // removal, the record is gone.
     return this.#waitForLock(this.#lockOf(key, 'use'), 'shared')
   }
 
@@ -288,11 +289,11 @@ export class EnvironmentCache {
 
   /** The error of a failed system call, with its remedy; any other error as it is. */
   explain(error: unknown): unknown {
-    return error instanceof SandglassError || errnoOf(error) === undefined ? error : this.unusable(error)
+    return error instanceof SandglassError || errnoOf(error) === undefined ? error : this.unusableError(error)
   }
 
   /** The error of a cache that cannot be used, with its remedy. */
-  unusable(error: unknown): SandglassError {
+  unusableError(error: unknown): SandglassError {
     const code = errnoOf(error)
     if (code === 'ENOSPC' || code === 'EDQUOT') {
       return new SandglassError(
@@ -326,11 +327,11 @@ export class EnvironmentCache {
     try {
       return await awaitLock(path, kind, signal)
     } catch (error) {
-      throw signal?.aborted === true ? error : this.unusable(error)
+      throw signal?.aborted === true ? error : this.unusableError(error)
     }
   }
 
-  /** Runs a probe for users, which holds their lock briefly. Probes run one at a time, so that none mistakes another for a user. */
+  /** Checks whether environments are in use, which takes their `use` locks briefly. Checks run one at a time, so that none takes the lock of another for a use. */
   async #runProbe<T>(work: () => Promise<T>): Promise<T> {
     const only = await this.#waitForLock(this.#lockOf('probe', 'use'), 'exclusive')
     try {

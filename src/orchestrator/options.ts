@@ -10,13 +10,13 @@ import type { SolveBudget } from './budget.ts'
 
 /** Default options of tasks; each task can override them. */
 export interface SolveDefaults {
-  /** Attempts after the first, in PLAN mode of the task, else of each step. Default 3. */
+  /** Maximum number of attempts after the first: per task in PLAN mode, per step in INTERACTIVE mode. Default 3. */
   readonly maxRetries?: number | undefined
   /** Steps in INTERACTIVE mode. Default 10. */
   readonly maxSteps?: number | undefined
   /**
-   * INTERACTIVE mode: number of consecutive steps or attempts that repeat an earlier one after which only a final step follows, which
-   * has no tools and must answer. The model is warned after each repetition. Default 2.
+   * INTERACTIVE mode: maximum number of consecutive steps or attempts that repeat an earlier one. After them, one final step follows,
+   * which has no tools and must answer. The model is warned after each repetition. Default 2.
    */
   readonly maxRepetitions?: number | undefined
   /** The policy of the check before a script runs. Default `strict`. */
@@ -38,7 +38,7 @@ export interface SolveDefaults {
   readonly pricing?: Pricing | undefined
   /** The maximum time of one answer of the model, in milliseconds. Default 120,000. */
   readonly llmTimeoutMs?: number | undefined
-  /** Text for the model before the functions. */
+  /** Text of the prompt that precedes the descriptions of the functions. */
   readonly instructions?: string | undefined
   /** Python that is run before every script, in its globals; trusted, and shown to the model. */
   readonly preamble?: string | undefined

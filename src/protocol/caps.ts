@@ -79,7 +79,7 @@ export interface Caps {
   readonly freeFrames: number
   /** Bytes below which a read of output is small. */
   readonly smallReadBytes: number
-  /** Milliseconds that output gathers after each further small read. */
+  /** Milliseconds for which output is gathered after each small read beyond them. */
   readonly paceMs: number
   /** Bytes counted for a line of a script that is not a frame, in addition to its length. */
   readonly junkLineBytes: number
@@ -107,7 +107,7 @@ export interface Caps {
   readonly valueBytes: number
   /** Variables of a session, or names that complete code, in an answer. */
   readonly listedNames: number
-  /** Items that a checkpoint lacks or a copy misses, and processes that a rollback ended; each list. */
+  /** Entries of a list: of items that a checkpoint or a copy lacks, or of processes that a rollback ended. */
   readonly missingItems: number
   /** Characters of the name of one of them, and of the name or type of a variable. */
   readonly missingItemChars: number

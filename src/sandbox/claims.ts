@@ -10,9 +10,8 @@ export interface Claim {
 }
 
 /*
- * A channel has one reader at a time, and neither executors nor pools know each other. This map is a private field of the
- * channels themselves, kept apart because their classes belong to the engines. Nothing else is stored, and an entry ends
- * with its channel. By channel, not by sandbox, because a lease may wrap a sandbox.
+ * A channel has one reader at a time, and executors and pools do not know of each other. This map acts as a private field of each
+ * channel; it is separate because the classes of channels belong to the engines. An entry ends with its channel. By channel, not by sandbox, because a lease may wrap a sandbox.
  */
 const claims = new WeakMap<Channel, AbortController>()
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { digestInThread, type ThreadDigest } from './digest-thread.ts'
 
-/** A thread hashes larger content, while the host's thread moves it. */
+/** Content above this size is hashed in a worker thread, while the host's thread transfers it. */
 const LARGE_BYTES = 4 * 1024 * 1024
 
 /** The SHA-256 of content that arrives in pieces. A source may reuse the memory of a piece after {@link take}. */

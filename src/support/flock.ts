@@ -18,7 +18,7 @@ const EXIT_TAKEN = 75
 /**
  * Takes a lock on a file; returns undefined if another process holds a lock that excludes it. Node has no flock(2), but the
  * lock belongs to the open file description: a short-lived `flock` on an inherited descriptor takes it for this process.
- * @throws the error of opening the file, or an Error with the reasons that neither `flock` nor `python3` can lock it.
+ * @throws the error of opening the file, or an Error with the reasons why neither `flock` nor `python3` can lock it.
  */
 export async function tryLock(path: string, kind: LockKind = 'exclusive'): Promise<FileLock | undefined> {
   return hold(path, (fd) => lock(path, fd, kind))
@@ -35,7 +35,7 @@ export async function awaitLock(path: string, kind: LockKind, signal?: AbortSign
   return held
 }
 
-/** True if a process holds such a lock. Concurrent calls of this function do not count. Throws as {@link tryLock} does. */
+/** True if a process holds an exclusive lock on a file. Concurrent calls of this function do not count. Throws as {@link tryLock} does. */
 export async function isLocked(path: string): Promise<boolean> {
   const fd = openSync(path, 'r')
   try {
@@ -47,11 +47,11 @@ export async function isLocked(path: string): Promise<boolean> {
 
 async function hold(path: string, take: (fd: number) => Promise<boolean>): Promise<FileLock | undefined> {
   const fd = openSync(path, 'a', 0o600)
-  const isTaken = await take(fd).catch((error: unknown) => {
+  const isAcquired = await take(fd).catch((error: unknown) => {
     closeSync(fd)
     throw error
   })
-  if (isTaken) return { fd, release: () => closeSync(fd) }
+  if (isAcquired) return { fd, release: () => closeSync(fd) }
   closeSync(fd)
   return undefined
 }

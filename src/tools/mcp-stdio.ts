@@ -19,8 +19,8 @@ const GRACE_MS = 2000
 const MAX_UNANSWERED = 32
 
 /**
- * The transport of a client to an MCP server that is a program. The client's own one copies a whole unfinished message for each
- * piece that arrives, and parses messages of any size.
+ * The transport of a client to an MCP server that is a program. The one of the client package copies a whole unfinished message
+ * for each piece that arrives, and parses messages of any size.
  */
 export class StdioTransport implements Transport {
   onclose?: () => void
@@ -102,7 +102,7 @@ export class StdioTransport implements Transport {
       return // some programs also print lines that are not messages
     }
     const kind = kindOf(message)
-    // The client is slow to refuse a line that is not a message. It subscribes to no notification, and keeps each for some turns.
+    // The client is slow to refuse a line that is not a message. It handles no notification, but keeps each for some turns.
     if (kind === undefined || kind === 'notification') return
     if (kind === 'request') {
       if (this.#unanswered >= MAX_UNANSWERED) return

@@ -30,7 +30,7 @@ export interface ActivityHandler {
 
 /** A frame without its id, which the activity adds. */
 type Unnamed<Frame> = Frame extends { execution_id: string } ? Omit<Frame, 'execution_id'> : never
-type OutputCredit = Extract<HostActivityFrame, { type: 'credit' }>['stream']
+type CreditedStream = Extract<HostActivityFrame, { type: 'credit' }>['stream']
 
 /** The part of a link that an activity uses. */
 export interface ActivityOwner {
@@ -49,8 +49,8 @@ export class Activity implements DataSource {
   readonly #window: number
   /** Bytes that the sandbox may still send, by stream. */
   readonly #room = new Map<string, number>()
-  /** Credit that was not sent yet, by stream. It is collected, so that not each payload takes a frame. */
-  readonly #unsent = new Map<OutputCredit, number>()
+  /** Credit that was not sent yet, by stream. It is collected, so that not every payload needs a credit frame of its own. */
+  readonly #unsent = new Map<CreditedStream, number>()
   #input: { readonly bytes: Uint8Array; readonly sent: (isSent: boolean) => void }[] = []
   #inputRoom = INPUT_WINDOW_BYTES
   #endsInput = false
@@ -119,7 +119,7 @@ export class Activity implements DataSource {
 
   /** Adds credit from the sandbox for more input. */
   grantInput(bytes: number): void {
-    // A peer that grants more than its window receives more, but never more than was written.
+    // A sandbox that grants too much gets at most one window at a time.
     this.#inputRoom = Math.min(this.#inputRoom + bytes, INPUT_WINDOW_BYTES)
     if (this.#input.length > 0) this.#owner.outbound.ready(this)
   }
@@ -135,7 +135,7 @@ export class Activity implements DataSource {
   }
 
   /** Credits bytes of a stream that the host has read. */
-  credit(stream: OutputCredit, bytes: number): void {
+  credit(stream: CreditedStream, bytes: number): void {
     if (this.#isOver || bytes === 0) return
     const unsent = (this.#unsent.get(stream) ?? 0) + bytes
     // A quarter of the window at most is held back, so that the sandbox never waits for it.

@@ -6,7 +6,7 @@ import { BACKSTOP_MS, COMPLETED, DESTROY_MS, GRACE_MS, LONG_SEC, LOST, SHORT_SEC
 
 const TO_DEADLINE = { workSec: 600, deadlineSec: SHORT_SEC, victim: TIMED_OUT, others: TIMED_OUT }
 const TO_ITS_END = { workSec: 4, deadlineSec: LONG_SEC, victim: COMPLETED, others: COMPLETED }
-const held = (stopMs: number): number => stopMs
+const holdForStop = (stopMs: number): number => stopMs
 const BY_HOST = {
   boundMs: SHORT_SEC * 1000 + GRACE_MS + BACKSTOP_MS + GRACE_MS,
   boundWhy: 'FLT-011: deadline of 4 s + 1 s + 5 s + 1 s',
@@ -22,7 +22,7 @@ export const STOPS: readonly FaultKind[] = [
     boundMs: GRACE_MS + BACKSTOP_MS,
     boundFrom: 'lift',
     boundWhy: 'FLT-023, after SIGCONT: 1 s + 5 s',
-    holdMs: held,
+    holdMs: holdForStop,
     load: 'none',
     strike: ({ host }) => {
       host.signal('SIGSTOP')
@@ -55,7 +55,7 @@ export const STOPS: readonly FaultKind[] = [
     victim: [...COMPLETED, ...LOST],
     boundMs: LONG_SEC * 1000 + GRACE_MS,
     boundWhy: 'deadline of 20 s + 1 s',
-    holdMs: held,
+    holdMs: holdForStop,
     strike: (context) => stopVictim(context, ({ zygote }) => [zygote]),
   },
   {
@@ -65,7 +65,7 @@ export const STOPS: readonly FaultKind[] = [
     ...TO_ITS_END,
     boundMs: LONG_SEC * 1000 + GRACE_MS,
     boundWhy: 'deadline of 20 s + 1 s',
-    holdMs: held,
+    holdMs: holdForStop,
     strike: (context) => stopVictim(context, ({ launcher }) => [launcher]),
   },
   {
@@ -95,7 +95,7 @@ export const STOPS: readonly FaultKind[] = [
     ],
     boundMs: SHORT_SEC * 1000 + BACKSTOP_MS + DESTROY_MS + GRACE_MS,
     boundWhy: 'test/daemon/engines/docker/hung-daemon.test.ts: deadline of 4 s + 5 s + 2 s + 1 s',
-    holdMs: held,
+    holdMs: holdForStop,
     strike: ({ site }) => stop([site.daemon?.pid]),
   },
 ]

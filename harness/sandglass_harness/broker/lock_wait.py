@@ -24,11 +24,11 @@ class LockWait:
 
     def sample(self):
         """Reads the state of the process now."""
-        self._before, self._now = self._now, find_endless(self._process.pid)
+        self._before, self._now = self._now, read_endless_wait(self._process.pid)
 
     def was_endless(self):
-        """True if it waited in this way at the last sample. Valid for a script that the harness's alarm has ended since: such a
-        script had no timer of its own."""
+        """True if the wait was endless at the last sample. Valid only if the harness's alarm has since ended the script: a script
+        with a timer of its own has replaced that alarm."""
         return self._now is not None
 
     def outlasts_alarm(self):
@@ -37,9 +37,9 @@ class LockWait:
         return None not in (self._before, self._now) and self._now == self._before + 1
 
 
-def find_endless(pid):
+def read_endless_wait(pid):
     """Returns how often the process has waited so far, if only a signal could end its current wait and it handles only the signals
-    of the harness. Otherwise returns None, also on gVisor, which does not show it."""
+    of the harness. Otherwise returns None; also on gVisor, whose /proc does not show system calls."""
     try:
         with open(f"/proc/{pid}/syscall") as file:
             number, _, operation, _, timeout, *_ = file.read().split()

@@ -50,7 +50,7 @@ class Waiting:
 @unittest.skipUnless(os.path.exists("/proc/self/syscall"), "system calls of processes cannot be seen here")
 class LockWaitTest(unittest.TestCase):
     def is_endless(self, source):
-        return lock_wait.find_endless(Waiting(self, source).pid) is not None
+        return lock_wait.read_endless_wait(Waiting(self, source).pid) is not None
 
     def test_locks_that_nothing_can_release_are_found(self):
         self.assertTrue(self.is_endless(_DOUBLE))
@@ -68,8 +68,8 @@ class LockWaitTest(unittest.TestCase):
         ):
             with self.subTest(source):
                 self.assertFalse(self.is_endless(source))
-        self.assertIsNone(lock_wait.find_endless(os.getpid()))  # it runs
-        self.assertIsNone(lock_wait.find_endless(1 << 22))  # it has ended
+        self.assertIsNone(lock_wait.read_endless_wait(os.getpid()))  # it runs
+        self.assertIsNone(lock_wait.read_endless_wait(1 << 22))  # it has ended
 
     def test_a_wait_outlasts_the_alarm_only_if_the_alarm_came(self):
         process = Waiting(self, _OF_OWN.format("SIGALRM"))

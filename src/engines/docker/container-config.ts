@@ -32,7 +32,7 @@ export interface ContainerPlan {
   readonly overhead: Overhead
 }
 
-/** Threads and memory of a runtime that run inside the container's control group. */
+/** Threads and memory of the runtime itself, which count towards the container's control group. */
 export interface Overhead {
   readonly pids: number
   readonly memoryBytes: number
@@ -65,7 +65,7 @@ export function containerConfig(plan: ContainerPlan): Docker.ContainerCreateOpti
     Labels: { ...plan.labels },
     Tty: false,
     OpenStdin: true,
-    // The end of our connection ends its standard input, and so the harness.
+    // When our connection ends, Docker closes the container's standard input, and the harness exits.
     StdinOnce: true,
     AttachStdin: true,
     AttachStdout: true,

@@ -32,7 +32,7 @@ interface Description {
   readonly libraries: readonly string[]
 }
 
-// The extension modules are imported for the libraries they load: those of conda lie in a directory with many others.
+// The extension modules are imported so that their libraries appear among the mapped files: conda keeps them among many others.
 const DESCRIBE = `
 import importlib, json, os, sys, sysconfig
 path = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)

@@ -172,7 +172,7 @@ describe('a stream', () => {
 })
 
 // EX-11
-test('a skipped line is reported at debug level, redacted, and only when somebody listens', async () => {
+test('a skipped line is published on its diagnostics channel, redacted, and only when somebody listens', async () => {
   const messages: unknown[] = []
   const listener = (message: unknown): unknown => messages.push(message)
   const run = (): Promise<unknown> =>

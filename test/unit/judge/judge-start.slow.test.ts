@@ -8,7 +8,7 @@ import { expect, test } from 'vitest'
 
 const SRC = join(import.meta.dirname, '../../../src')
 
-/** A program of a host, for `node -e`: `ask(body)` asks a question whose answer is that of a function with this body. */
+/** The arguments of node for a host program, in which `ask(body)` lets the judge run a function with this body. */
 function hostProgram(program: string, src = SRC): string[] {
   const door = JSON.stringify(join(src, 'judge/index.ts'))
   const ask = `
@@ -35,7 +35,7 @@ function run(program: string, { limit = ':', src = SRC } = {}): unknown[] {
     .map((line) => JSON.parse(line) as unknown)
 }
 
-// Node would send the signal to process 0, which is the group of the host, or to any other number: `kill` is replaced here.
+// A process that was not started has no pid: Node's `kill` could signal the group of the host, or any process. So it is replaced here.
 test('a host without descriptors is told so, lives on, and kills nothing', () => {
   const program = `
     ChildProcess.prototype.kill = function () { print({ killed: this.pid ?? null }) }
@@ -76,7 +76,7 @@ test('no program starts where the module of the process is missing, and the answ
   await rm(src, { recursive: true })
 })
 
-test('the process has its stack also where that of the host is smaller', () => {
+test('the judge has its full stack, even if the limit of the host is lower', () => {
   const nested = 'let list = []; for (let n = 0; n < 8000; n += 1) list = [list]; return JSON.stringify(list).length'
   const program = `print(await ask(${JSON.stringify(nested)}))`
   expect(run(program, { limit: 'ulimit -S -s 1024' })).toEqual([{ kind: 'answer', text: '16002' }])

@@ -16,7 +16,7 @@ const end = async (changed: AsyncDisposable): Promise<void> => {
   await changed[Symbol.asyncDispose]()
 }
 
-test('of several limits the least holds, whoever ends first', async () => {
+test('the lowest of several limits applies, in whatever order they end', async () => {
   const { cpu, written } = new Group()
   const half = await cpu.lower(0.5)
   const fifth = await cpu.lower(0.2)
