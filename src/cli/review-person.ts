@@ -80,7 +80,7 @@ async function decide(
     case 'edit': {
       const edited = await edit(script, terminal, signal)
       if (edited === undefined) return undefined
-      // A file cannot hold half of a surrogate pair.
+      // A file cannot hold a lone surrogate.
       if (edited !== script.toWellFormed()) return { decision: 'accept', script: edited, by }
       await terminal.write('The script is unchanged.\n')
       return undefined

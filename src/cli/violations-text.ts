@@ -4,7 +4,7 @@ import { escapeForMessage } from './terminal-text.ts'
 
 const MAX_SHOWN_LINE = 160
 
-/** Violations in the style of a compiler: place, problem, the line with a indent, and a hint. */
+/** Violations in the style of a compiler: place, problem, the line with a caret, and a hint. */
 export function violationsText(
   path: string,
   script: string,
@@ -28,7 +28,7 @@ export function violationsText(
     .join('\n')
 }
 
-/** A line, cut around the column if it is long, and the text before the indent. */
+/** A line, cut around the column if it is long, and the indent of the caret. */
 function cutAround(line: string, column: number): { text: string; indent: string } {
   const from = column > MAX_SHOWN_LINE - 40 ? column - 80 : 0
   // Python counts code points.
@@ -36,7 +36,7 @@ function cutAround(line: string, column: number): { text: string; indent: string
   const part = characters.slice(from, from + MAX_SHOWN_LINE)
   const head = from > 0 ? '…' : ''
   const tail = characters.length > from + MAX_SHOWN_LINE ? '…' : ''
-  // Tabs stay tabs, so that the indent is below its character.
+  // Tabs stay tabs, so that the caret is below its character.
   const before = escapeForMessage(part.slice(0, column - from).join('')).replaceAll(/[^\t]/gu, ' ')
   return { text: `${head}${escapeForMessage(part.join(''))}${tail}`, indent: `${head === '' ? '' : ' '}${before}` }
 }

@@ -158,7 +158,7 @@ class GraphAgent implements CodeAgent {
 
   async start(task: string, options: ThreadOptions): Promise<CodeAgentState> {
     if (typeof task !== 'string' || task.trim() === '')
-      throw new TypeError(`start: the task ${formatValue(task)} is not a text`)
+      throw new TypeError(`start: the task ${formatValue(task)} is not a non-empty text`)
     return this.#continue(options, ({ status, proposal }) => {
       if (status === 'waiting')
         throw new SandglassError(

@@ -28,7 +28,7 @@ const MAX_ENTRIES = 200_000
 const MAX_RECORD_BYTES = 16 * 1024 * 1024
 /** Modules at the top of an environment. */
 const MAX_MODULES = 10_000
-/** A directory of at most this size has few entries: most file systems count about 20 bytes per entry, one counts 1. */
+/** A directory of at most this size has few entries: some file systems count about 20 bytes per entry, one counts 1. */
 const SMALL_DIRECTORY_BYTES = 16 * 1024
 
 /** Entries that are not modules: programs and locks of the installer, and the directory that Sandglass adds later. */

@@ -58,7 +58,7 @@ function explainNoPip(declarer: Declarer): string {
 }
 
 /**
- * Requirements for the modules that the lines of a script import, if a well-known package contains them.
+ * Requirements for the modules that a script imports at the top level of a line, if a well-known package contains them.
  * @param named the packages that are already declared.
  */
 export function requirementsOfImports(script: string, named: ReadonlySet<string>): readonly Requirement[] {

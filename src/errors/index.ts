@@ -34,7 +34,7 @@ const SHORTAGES: Readonly<Record<string, string>> = {
   EMFILE: 'this process has no file descriptor left (EMFILE; see ulimit -n)',
   ENFILE: 'the machine has no file descriptor left (ENFILE; see sysctl fs.file-max)',
   EAGAIN: 'no more processes may be started here (EAGAIN; see ulimit -u and pids.max)',
-  ENOMEM: 'the machine has no memory left for it (ENOMEM)',
+  ENOMEM: 'no memory is left for it here (ENOMEM; the machine or a control group is at its limit)',
 }
 
 /** The error of a system call that failed because the host is short of something; undefined for any other error. */

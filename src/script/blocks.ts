@@ -158,7 +158,7 @@ function fenceIn(line: string): Fence | undefined {
   return { mark, length, indent: line.length - rest.length, info }
 }
 
-/** Removes up to `indent` spaces from each line: a Markdown list indents its blocks. */
+/** Removes up to `indent` white-space characters from each line: a Markdown list indents its blocks. */
 function removeIndent(lines: readonly string[], indent: number): string {
   if (indent === 0) return lines.join('\n')
   return lines.map((line) => line.slice(Math.min(indent, line.length - line.trimStart().length))).join('\n')

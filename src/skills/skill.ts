@@ -49,7 +49,10 @@ export async function readSkill(directory: string): Promise<Skill> {
       `name: ${formatValue(name)} is not 1 to ${MAX_NAME} lower-case letters, digits and single hyphens`,
     )
   if (typeof description !== 'string' || description.trim() === '' || description.length > MAX_DESCRIPTION)
-    throw invalid(path, `description: ${formatValue(description)} is not a text of 1 to ${MAX_DESCRIPTION} characters`)
+    throw invalid(
+      path,
+      `description: ${formatValue(description)} is not a non-blank text of at most ${MAX_DESCRIPTION} characters`,
+    )
   return { name, description, directory, frontMatter, instructions }
 }
 

@@ -114,8 +114,7 @@ function aiSdkSchema(called: string, given: unknown): ToolSchema {
   if (isStandardSchema(given)) return given
   const schema: unknown = typeof given === 'function' ? (given as () => unknown)() : given
   if (isStandardSchema(schema)) return schema
-  if (!isSchemaObject(schema))
-    throw new TypeError(`${called} has a schema that is neither a Standard Schema nor JSON Schema`)
+  if (!isSchemaObject(schema)) throw new TypeError(`${called} needs an input schema: a Standard Schema or JSON Schema`)
   const { jsonSchema, validate } = schema
   if (jsonSchema === undefined) return schema
   if (!isSchemaObject(jsonSchema) || typeof jsonSchema['then'] === 'function') {

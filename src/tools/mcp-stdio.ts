@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
 import { LineSplitter } from '../protocol/index.ts'
+import { formatPath } from '../support/index.ts'
 import { boundMessage, MAX_MESSAGE_BYTES, MESSAGES_AT_ONCE, pauseAfter } from './mcp-bounds.ts'
 
 /** A program to start, with its whole environment. */
@@ -53,7 +54,7 @@ export class StdioTransport implements Transport {
 
   async send(message: JSONRPCMessage): Promise<void> {
     const stdin = this.#process?.stdin
-    if (stdin === undefined) throw new Error(`the MCP server ${this.#program.command} is not running`)
+    if (stdin === undefined) throw new Error(`the MCP server ${formatPath(this.#program.command)} is not running`)
     await new Promise<void>((resolve, reject) => {
       stdin.write(`${JSON.stringify(message)}\n`, (error) => (error instanceof Error ? reject(error) : resolve()))
     })

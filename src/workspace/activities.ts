@@ -46,9 +46,8 @@ export interface WorkspaceActivities extends AsyncDisposable {
   put(files: FilesInput, options?: { readonly signal?: AbortSignal }): Promise<void>
   /**
    * Mounts a file or a directory of the host, read-only, under a name such as `a.csv` or `data/a.csv`; a large one takes no
-   * memory of
-   * the sandbox. If the engine cannot do that (Docker), it is copied into the directory `inputs` of the workspace. A directory is
-   * copied as it is now; a link in it to a file below it becomes that file.
+   * memory of the sandbox. If the engine cannot do that (Docker), it is copied into the directory `inputs` of the workspace. A
+   * directory is copied as it is now; a link in it to a file below it becomes that file.
    * @throws SandglassError `invalid_request`, also for a directory with other links, devices or sockets;
    * `limit_not_enforceable` for
    * `readOnly`; `no_space`, `workspace_io`, `aborted`
@@ -97,8 +96,8 @@ export interface WorkspaceActivities extends AsyncDisposable {
   /**
    * Stores what changed since the last time, in a workspace that was opened with `persist`.
    * @throws SandglassError `invalid_request` without `persist`, `workspace_owned` if another owner took over, `sandbox_busy`
-   * where files
-   * cannot be read while a script runs, `too_large` for more than 200,000 entries, `aborted`, and those of the store.
+   * where files cannot be read while a script runs, `too_large` for more than 200,000 entries, `aborted`, and those of the
+   * store.
    */
   sync(options?: { readonly signal?: AbortSignal }): Promise<SyncResult>
   /**
@@ -112,8 +111,8 @@ export interface WorkspaceActivities extends AsyncDisposable {
    */
   restore(checkpoint: Checkpoint | string, options?: { readonly signal?: AbortSignal }): Promise<RestoreResult>
   /**
-   * Ends everything in it, and destroys its sandbox. With `persist`, its files are synchronised first; `onSyncError` reports a
-   * failure of that. Idempotent; never rejects.
+   * Ends everything in it, synchronises its files (with `persist`), and destroys its sandbox. `onSyncError`, or a call of `sync`
+   * before, reports a failure of the synchronisation. Idempotent; never rejects.
    */
   close(): Promise<void>
 }

@@ -67,8 +67,7 @@ export interface CheckedInput {
 
 /**
  * @throws SandglassError `invalid_request` for a name that no file can have, for a path that is neither a file nor a directory,
- * and for
- * a directory with links that lead out, with devices or with sockets.
+ * and for a directory with links that lead out, with devices or with sockets.
  */
 export async function checkInput(
   name: unknown,
@@ -203,7 +202,7 @@ function ignoreMissing(error: unknown): void {
   if (errnoOf(error) !== 'ENOENT') throw error
 }
 
-/** Moves a directory. Fails with EEXIST where `rename` would replace an empty directory. */
+/** Moves a directory. Fails with EEXIST if the target exists (`rename` would replace an empty directory), and with ENOTEMPTY if it was filled meanwhile. */
 async function moveDirectory(draft: string, target: string): Promise<void> {
   await mkdir(target)
   await rename(draft, target)

@@ -35,10 +35,10 @@ export interface CollectedEntry {
 export interface SkippedFile {
   readonly path: string
   /**
-   * `link`: it leads out of the workspace, to a directory or nowhere. `special`: a FIFO, a socket or a device. `unlisted`: names
-   * that are not UTF-8 and directories that cannot be read; the message has their number, and the path is empty. `unread`, of a
-   * synchronisation: a file
-   * that could not be read, or became shorter while it was read; the store keeps its previous version.
+   * `link`: it leads out of the workspace, to a directory or nowhere. `special`: a FIFO, a socket or a device. `unlisted`:
+   * names that are not UTF-8 and directories that cannot be read; the message has their number, and the path is empty.
+   * `unread`, of a synchronisation: a file that could not be read, or became shorter while it was read; the store keeps its
+   * previous version.
    */
   readonly reason: 'link' | 'special' | 'unlisted' | 'unread'
   readonly message: string

@@ -68,11 +68,9 @@ export async function listHostTree(
 
 /**
  * Computes the SHA-256 over `PATH\0CONTENT\0` of each file below a directory of the host, in the order of the bytes of their
- * paths. A link to a
- * file below it counts as that file; modes, times and empty directories do not count.
+ * paths. A link to a file below it counts as that file; modes, times and empty directories do not count.
  * @throws SandglassError `invalid_request` for other links, for devices, sockets and FIFOs, for more than 100,000 entries, and
- * for a
- * file that changes meanwhile; `aborted`
+ * for a file that changes meanwhile; `aborted`
  */
 export async function dirDigest(root: string, { signal }: { readonly signal?: AbortSignal } = {}): Promise<string> {
   const { files } = await listHostTree(root, signal)

@@ -207,7 +207,8 @@ export class Link implements ActivityOwner {
     const frame = encodeFrame({ type: 'cancel', execution_id: activity.id })
     this.outbound.send(frame).catch(() => undefined)
     const ms = this.#activities.get(activity.id)?.cancelMs ?? CANCEL_MS
-    const late = (): void => this.lose(`it did not confirm the end of activity ${activity.id} within ${ms} ms`)
+    const late = (): void =>
+      this.lose(`it did not confirm the end of activity ${formatValue(activity.id)} within ${ms} ms`)
     this.#cancelling.set(activity, setTimeout(late, ms))
   }
 

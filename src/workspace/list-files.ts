@@ -124,7 +124,7 @@ export function checkPatterns(field: string, given: string | readonly string[]):
 function tooMany(max: number): SandglassError {
   return new SandglassError(
     'too_large',
-    `more than ${max} entries; match fewer, or raise maxEntries of list (maxFiles of collect and save)`,
+    `more than ${max} entries; match or keep fewer, or raise the limit of the call if it has one`,
   )
 }
 

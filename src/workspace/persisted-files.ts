@@ -98,8 +98,7 @@ export class PersistedFiles {
 
   /**
    * @throws SandglassError `workspace_owned`, those of the store, `sandbox_busy` where files cannot be read while a script
-   * runs, `aborted`, and
-   * the reason why the workspace ended.
+   * runs, `aborted`, and the reason why the workspace ended.
    */
   sync(signal?: AbortSignal): Promise<SyncResult> {
     if (signal !== undefined) return this.#inTurn((until) => this.#synchronise(until), signal)

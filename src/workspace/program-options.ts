@@ -192,7 +192,7 @@ function checkEnv(given: unknown): Record<string, string> {
       )
     if (typeof value !== 'string') throw invalid(`env.${name}`, 'its value is not a string')
     if (value.includes('\0') || !value.isWellFormed())
-      throw invalid(`env.${name}`, 'its value holds a NUL or half of a surrogate pair')
+      throw invalid(`env.${name}`, 'its value holds a NUL or a lone surrogate')
     return [name, value]
   })
   return Object.fromEntries(entries)

@@ -37,8 +37,7 @@ const YOUNG_MB = 2
 /**
  * A thread that writes small files. Opening, writing, closing and renaming one takes four turns of the host's event loop, which
  * cost several times as much as the calls themselves. The thread takes some 45 ms of processor time to start. If it cannot be
- * started,
- * for example because the process may start none, the host's thread writes the files.
+ * started, for example because the process may start none, the host's thread writes the files.
  */
 export class SmallFiles implements AsyncDisposable {
   readonly #writeHere: (file: SmallFile, pieces: readonly Uint8Array[]) => Promise<void>

@@ -16,7 +16,7 @@ from .processes import EndPoll
 from .sources import Source
 from .to_child import ToChild
 
-REST_BYTES = 1 << 20  # the default of fs.pipe-max-size: no pipe of a program holds more
+REST_BYTES = 1 << 20  # the default of fs.pipe-max-size; without a higher setting, no pipe of a program holds more
 
 
 class ProgramActivity(ProcessActivity):

@@ -4,6 +4,7 @@ The sandbox is neither wiped nor checked between activities: it serves one owner
 a pool, no script can reach this process.
 """
 
+import json
 import os
 import signal
 import sys
@@ -233,7 +234,7 @@ class Workspace:
 
     def _begin(self, frame):
         if frame["execution_id"] in self._activities:
-            raise ValueError(f"execution_id {frame['execution_id']} is already in use")
+            raise ValueError(f"execution_id {json.dumps(frame['execution_id'])} is already in use")
         activity_class = _ACTIVITY_CLASSES[frame["type"]]
         if activity_class is ScriptActivity and frame.get("session") is not None:
             activity_class = CellActivity

@@ -407,7 +407,7 @@ describe.skipIf(skip)('CA-09 a code agent', () => {
     ] as const)
       await expect(makeAgent({ model, ...(wrong as object) })).rejects.toThrow(message)
     await expect(agent.state({ thread: '' })).rejects.toThrow(/thread: "" is not a string of 1 to 500 characters/)
-    await expect(agent.start(' ', { thread: 'h' })).rejects.toThrow(/the task " " is not a text/)
+    await expect(agent.start(' ', { thread: 'h' })).rejects.toThrow(/the task " " is not a non-empty text/)
   })
 })
 

@@ -88,9 +88,9 @@ emit_result(1)`
     const tool = at.sg.asTool({ files })
     for (let n = 0; n < 2; n += 1) expect((await tool.execute({ script: read })).result).toBe('again')
     const once = { a: { stream: stream() } }
-    expect(() => at.sg.asTool({ files: once })).toThrow('files["a"].stream: a stream can be read once')
+    expect(() => at.sg.asTool({ files: once })).toThrow('files["a"].stream: a stream can be read only once')
     await expect(at.sg.solve('x', { model, files: once })).rejects.toThrow(
-      'files["a"].stream: a stream can be read once',
+      'files["a"].stream: a stream can be read only once',
     )
   }, 60_000)
 

@@ -79,7 +79,7 @@ await onLocal((at) => {
     await expect(at.sg.run('1', { stdin: stalled(), signal })).rejects.toMatchObject({ code: 'aborted' })
     expect(isLeft).toBe(5)
     expect(at.sg.stats()).toEqual(before)
-    expect(() => at.sg.asTool({ stdin: stalled() as never })).toThrow('stdin: a stream can be read once')
+    expect(() => at.sg.asTool({ stdin: stalled() as never })).toThrow('stdin: a stream can be read only once')
   }, 60_000)
 })
 

@@ -51,7 +51,11 @@ describe('WS-26: the front matter of a skill', () => {
     ['a name of upper case', '---\nname: Tool\ndescription: x\n---\n', 'name: "Tool" is not 1 to 64 lower-case'],
     ['a long name', `---\nname: ${'a'.repeat(65)}\ndescription: x\n---\n`, 'is not 1 to 64 lower-case'],
     ['a number as name', '---\nname: 1\ndescription: x\n---\n', 'name: 1 is not 1 to 64 lower-case'],
-    ['no description', '---\nname: a\ndescription: " "\n---\n', 'description: " " is not a text of 1 to 1024'],
+    [
+      'no description',
+      '---\nname: a\ndescription: " "\n---\n',
+      'description: " " is not a non-blank text of at most 1024',
+    ],
     ['aliases that grow', `---\n${bomb}\n---\n`, 'its front matter is not YAML: '],
     ['nesting', `---\nname: ${'['.repeat(490)}\n---\n`, 'its front matter '],
     ['much of it', `---\nname: ${'a'.repeat(20_000)}\n---\n`, 'its front matter has more than 16384 characters'],

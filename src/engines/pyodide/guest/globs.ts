@@ -5,9 +5,8 @@ type Part = '**' | { readonly tokens: readonly Token[]; readonly seesDots: boole
 
 /**
  * Globs over whole paths, as the harness has them: `**` matches any number of components, other wildcards match within one. A
- * component that
- * begins with a dot matches only where the glob writes the dot, or with `hidden`. Scripts choose names, so no regular
- * expression is matched against them: it can take exponential time.
+ * component that begins with a dot matches only where the glob writes the dot, or with `hidden`. Scripts choose names, so no
+ * regular expression is matched against them: it can take exponential time.
  */
 export class Globs {
   readonly #globs: readonly (readonly Part[])[]

@@ -4,8 +4,7 @@ const HEAD_BYTES = 4
 
 /**
  * The input and output on the descriptors of the script. Between two cells the host must know how many bytes the first one
- * wrote, and
- * the rest of a message that it read in part must be dropped.
+ * wrote, and the rest of a message that it read in part must be dropped.
  */
 export class Traffic {
   #written = [0, 0, 0]

@@ -170,7 +170,7 @@ export type GuestChecks = Readonly<Record<string, string | number | boolean | nu
 /** The head of messages that a cell may leave unread: answers of tools. */
 const OF_CELLS = Buffer.from('{"type":"tool_result"')
 
-/** Reads one message; undefined at the end of the input. */
+/** Reads one message; undefined at the end of the input. Skips messages for a cell, and empty ones, which only wake a cell. */
 export function readMessage(): HostMessage | undefined {
   for (;;) {
     const head = readExactly(4)

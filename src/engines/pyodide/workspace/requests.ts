@@ -1,4 +1,5 @@
 import { type HostActivityFrame, hostActivityFrames, type HostFrame } from '../../../protocol/index.ts'
+import { formatValue } from '../../../support/index.ts'
 import { checkRequest, isCell, isId, readObject } from '../request-shape.ts'
 
 /** A frame that a broker of a workspace serves. */
@@ -22,7 +23,7 @@ export function readWorkspaceRequest(line: Uint8Array): WorkspaceRequest | undef
   if (parsed?.success === true) return parsed.data
   throw new Error(
     parsed === undefined
-      ? `unsupported frame type ${JSON.stringify(type)} in a workspace`
+      ? `unsupported frame type ${formatValue(type)} in a workspace`
       : `${String(type)} has an invalid field`,
   )
 }

@@ -176,8 +176,7 @@ export class ScriptActivity {
    * @param options.files the files that the instance has, by their indices.
    * @param options.cell absent: a script, after which the instance ends.
    * @returns the last frame, without the fields that only the sandbox knows; the files of the script; and whether the instance
-   * can run
-   * another cell.
+   * can run another cell.
    */
   async run(
     request: ExecuteFrame,

@@ -127,8 +127,7 @@ export class WorkspaceTree {
 
   /**
    * The node at a path ('' or '.': the workspace itself). Links before the last component are followed where they stay in the
-   * workspace, the last
-   * one if `follow`.
+   * workspace, the last one if `follow`.
    * @throws FileError
    */
   find(path: string, follow: boolean): TreeNode {

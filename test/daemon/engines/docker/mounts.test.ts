@@ -190,7 +190,7 @@ describe('a resource is refused', () => {
       REMOTE,
       at('data'),
       '/data',
-      /is a path of this machine, and the daemon at tcp:.* name the place with hostPathMap/,
+      /is a path of this machine, and the daemon at tcp:.* map the path with hostPathMap/,
     ))
 })
 
