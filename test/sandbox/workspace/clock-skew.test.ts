@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { faketimeLibrary } from '../../../campaigns/chaos/lane.ts'
 import { findStored, WorkspaceLease } from '../../../src/persistence/index.ts'
 import { storeInDirectory } from '../../../src/stores/index.ts'
@@ -22,12 +22,13 @@ const faketime = faketimeLibrary()
 if (faketime === undefined) skipFor('local', 'the faketime library is not installed: apt-get install faketime')
 
 describe.skipIf(skip || faketime === undefined)('an owner on another machine', () => {
-  test.concurrent.each([
+  test.concurrent.for([
     ['an hour ahead', '+1h', HOUR_MS],
     ['an hour behind', '-1h', -HOUR_MS],
-  ])(
+  ] as const)(
     'whose clock is %s keeps its workspace while it lives, and is followed after a lease',
-    async (_, offset, skewMs) => {
+    // The context's own function: vitest's global one can belong to the other test.
+    async ([, offset, skewMs], { onTestFinished }) => {
       const directory = mkdtempSync(join(tmpdir(), 'skew-'))
       onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
       const env = {

@@ -97,7 +97,7 @@ async function installsWhatIsMissing(executor: CodeToolExecutor, index: PackageI
   expect(failed).toMatch(/^Error: the script was not run/)
   expect(failed).toMatch(/- -r x: .*option/)
   expect(failed).toMatch(/- absent: .*has no package absent.*uv said/)
-  expect(failed).toMatch(/- odd: .*asks for odd, which/)
+  expect(failed).toMatch(/- odd: .*requires odd, which/)
   expect(failed).toContain('Installed: wanted, later.')
   expect(failed).not.toContain('ran')
   const asked = index.requests.length
