@@ -40,7 +40,6 @@ const LONGEST = [
   'test/daemon/conformance/gvisor.test.ts',
   'test/daemon/engines/docker/daemon-faults.test.ts',
   'test/daemon/conformance/docker.test.ts',
-  'test/campaign/adversarial/mutations.test.ts',
   'test/campaign/adversarial/pyodide/cases.test.ts',
   'test/campaign/adversarial/docker/cases.test.ts',
   'test/campaign/adversarial/local/cases.test.ts',
@@ -48,8 +47,11 @@ const LONGEST = [
 ]
 /** Where there is no person to wait, a failure by a full machine costs more than the time of another worker saves. */
 const IS_CI = process.env['CI'] !== undefined
-/** Files whose bounds count single seconds while faults strike several hosts. No other file runs beside them. */
-const ALONE = ['test/campaign/{chaos,kills}.test.ts']
+/**
+ * Files beside which no other file runs: in two, bounds count single seconds while faults strike several hosts; in the third, attacks
+ * on copies without a defence succeed only if they get processor time, and two copies run at a time.
+ */
+const ALONE = ['test/campaign/{chaos,kills,adversarial/mutations}.test.ts']
 
 /** Node loads the library as it does for users, and from its cache of compiled code: in half of the time that vite takes. */
 const BY_NODE = { server: { deps: { external: [/\/src\/.*\.ts$/] } } }
