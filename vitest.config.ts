@@ -40,18 +40,9 @@ const LONGEST = [
   'test/daemon/conformance/gvisor.test.ts',
   'test/daemon/engines/docker/daemon-faults.test.ts',
   'test/daemon/conformance/docker.test.ts',
-  'test/campaign/adversarial/pyodide/cases.test.ts',
-  'test/campaign/adversarial/docker/cases.test.ts',
-  'test/campaign/adversarial/local/cases.test.ts',
-  'test/campaign/fuzz/stall.test.ts',
 ]
 /** Where there is no person to wait, a failure by a full machine costs more than the time of another worker saves. */
 const IS_CI = process.env['CI'] !== undefined
-/**
- * Files beside which no other file runs: in two, bounds count single seconds while faults strike several hosts; in the third, attacks
- * on copies without a defence succeed only if they get processor time, and two copies run at a time.
- */
-const ALONE = ['test/campaign/{chaos,kills,adversarial/mutations}.test.ts']
 
 /** Node loads the library as it does for users, and from its cache of compiled code: in half of the time that vite takes. */
 const BY_NODE = { server: { deps: { external: [/\/src\/.*\.ts$/] } } }
@@ -101,7 +92,8 @@ const config: ViteUserConfig = {
           sequence: { groupOrder: 1 },
         },
       })),
-      // Bounds on settling and killing are behaviour. They hold with two files at once, and not where more files fill the machine.
+      // Bounds on settling and killing are behaviour. They hold with two files at once, and not where more files fill the machine. A
+      // campaign runs several hosts or cases at once by itself.
       // Few tests of the library have some, and its files share processes: loading it takes half a second of processor time.
       ...[
         { name: 'waiting', include: WAITING, exclude: [], maxWorkers: IS_CI ? 2 : 4, order: 0 },
@@ -116,8 +108,7 @@ const config: ViteUserConfig = {
         { name: 'slow', include: [SLOW], exclude: WAITING, maxWorkers: 2, order: 3 },
         { name: 'daemon', include: ['test/daemon/**/*.test.ts'], exclude: [], maxWorkers: 2, order: 4 },
         { name: 'postgres', include: ['test/postgres/**/*.test.ts'], exclude: [], maxWorkers: 2, order: 4 },
-        { name: 'campaign', include: ['test/campaign/**/*.test.ts'], exclude: ALONE, maxWorkers: 2, order: 5 },
-        { name: 'alone', include: ALONE, exclude: [], maxWorkers: 1, order: 6 },
+        { name: 'campaign', include: ['test/campaign/**/*.test.ts'], exclude: [], maxWorkers: 1, order: 5 },
       ].map(({ order, ...project }) => ({
         test: {
           ...project,

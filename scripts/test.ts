@@ -17,7 +17,7 @@ const RUNGS = {
   default: { projects: ['waiting', 'unit', 'timers', 'library', 'sandbox'], pythons: 1 },
   postgres: { projects: ['postgres'], pythons: 0 },
   all: {
-    projects: ['waiting', 'unit', 'timers', 'library', 'sandbox', 'slow', 'daemon', 'postgres', 'campaign', 'alone'],
+    projects: ['waiting', 'unit', 'timers', 'library', 'sandbox', 'slow', 'daemon', 'postgres', 'campaign'],
     pythons: Infinity,
   },
 } as const

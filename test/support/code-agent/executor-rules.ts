@@ -127,7 +127,7 @@ async function tellsFailures(executor: CodeToolExecutor): Promise<void> {
   expect(raised).toMatch(/Its output:\nbefore\n$/)
   const block = '# /// script\n# dependencies = ["odd"]\n# ///\n'
   expect(await executor.execute([], `${block}print(1)`, [])).toMatch(
-    /^Error: the script was not run.*asks for odd, which/s,
+    /^Error: the script was not run.*requires odd, which/s,
   )
   expect(await executor.execute([], `${block.replace('odd', 'later')}import later\nprint(2)`, [])).toBe('2\n')
   expect(await executor.execute([], '# /// script\n# a =\n# ///\n', [])).toMatch(/^Error: .*TOML/)
