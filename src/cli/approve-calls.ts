@@ -4,7 +4,8 @@ import type { CallApprover } from './call-approver.ts'
 import { type Context, note } from './context.ts'
 import { plural } from './figures.ts'
 import { holdTerminal } from './live-line.ts'
-import { ask, dropInput, userName, wrapText } from './review-person.ts'
+import { ask, dropInput, userName } from './person.ts'
+import { wrapText } from './rows.ts'
 
 /** Maximum rows of the arguments of a call; a row has 70 characters. */
 const MAX_ROWS = 1000

@@ -1,14 +1,11 @@
+import { countText } from '../support/index.ts'
+
 /** Milliseconds for people: `12.3 ms`, `4.21 s`, `2 min 5 s`. */
 export function msText(ms: number): string {
   if (ms < 1000) return `${ms.toFixed(ms < 100 ? 1 : 0)} ms`
   if (ms < 60_000) return `${(ms / 1000).toFixed(2)} s`
   const seconds = Math.round(ms / 1000)
   return `${countText(Math.floor(seconds / 60))} min ${seconds % 60} s`
-}
-
-/** A whole number with commas: `12,345`. */
-export function countText(count: number): string {
-  return count.toLocaleString('en-US')
 }
 
 /** A number of things: `1 step`, `2 steps`. */

@@ -1,5 +1,4 @@
-import { truncate, truncateAndCount } from '../support/index.ts'
-import { countText } from './figures.ts'
+import { countText, truncate, truncateAndCount } from '../support/index.ts'
 import { escapeForMessage } from './terminal-text.ts'
 
 /** Maximum characters of a foreign line. */

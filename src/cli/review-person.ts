@@ -2,25 +2,20 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
-import { tmpdir, userInfo } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline/promises'
-import { setTimeout } from 'node:timers/promises'
 import { messageOf } from '../errors/index.ts'
-import { MAX_DECIDER, MAX_DECISION_TEXT, type Decision, type Proposal, type Reviewer } from '../review/index.ts'
+import { MAX_DECISION_TEXT, type Decision, type Proposal, type Reviewer } from '../review/index.ts'
 import { plural } from './figures.ts'
 import { asLines, moreText } from './foreign-text.ts'
-import { type PythonKind, type PythonWord, pythonWords } from './python-words.ts'
-import { holdTerminal } from './live-line.ts'
+import { ask, dropInput, userName } from './person.ts'
+import { type PythonKind, pythonWords } from './python-words.ts'
 import { REJECTED } from './review-lines.ts'
+import { wrapWords } from './rows.ts'
 import { escapeForMessage, escapeInvisible } from './terminal-text.ts'
 
 const MAX_PLAN_LINES = 20
 const MAX_DIFF_LINES = 60
-/** Time for the terminal to pass on earlier input, in milliseconds. */
-const DROP_MS = 50
-/** Maximum characters of a shown line of a script; the rest of a longer one follows on further lines. */
-const WIDTH = 70
 const [BOLD, DIM, RED, GREEN, YELLOW] = [1, 2, 31, 32, 33] as const
 const COLOURS: Readonly<Record<PythonKind, number>> = { word: 35, text: 32, number: 33, comment: 2, name: 34 }
 
@@ -44,25 +39,6 @@ export function reviewByPerson(terminal: ReviewTerminal): Reviewer {
       if (decision !== undefined) return decision
     }
   }
-}
-
-/** The name of the user; a container may have none for its uid. */
-export function userName(env: NodeJS.ProcessEnv): string {
-  try {
-    return userInfo().username.slice(0, MAX_DECIDER)
-  } catch {
-    return (env['USER'] ?? `uid ${process.getuid?.() ?? 'unknown'}`).slice(0, MAX_DECIDER)
-  }
-}
-
-/** Reads and drops the lines that wait in the terminal. */
-export async function dropInput(): Promise<void> {
-  const { stdin } = process
-  const drop = (): void => {}
-  stdin.on('data', drop)
-  await setTimeout(DROP_MS)
-  stdin.off('data', drop)
-  stdin.pause()
 }
 
 async function decide(
@@ -98,26 +74,6 @@ async function decide(
     default:
       await terminal.write('Answer a, e, r or j.\n')
       return undefined
-  }
-}
-
-/** Reads a line from the terminal. @throws Error if the terminal ends first. */
-export async function ask(question: string, signal: AbortSignal): Promise<string> {
-  using _ = await holdTerminal()
-  const lines = createInterface({ input: process.stdin, output: process.stderr })
-  const end = (): never => {
-    signal.throwIfAborted()
-    throw new Error('the terminal ended before a decision')
-  }
-  const closed = once(lines, 'close').then(end)
-  closed.catch(() => undefined)
-  // Ctrl-C ends the whole command, not only the question.
-  lines.on('SIGINT', () => process.kill(process.pid, 'SIGINT'))
-  try {
-    // Ctrl-D rejects the question in some versions of Node, and leaves it open in others.
-    return await Promise.race([lines.question(question, { signal }).catch(end), closed])
-  } finally {
-    lines.close()
   }
 }
 
@@ -186,35 +142,12 @@ function numberLines(script: string, paint: (code: number, text: string) => stri
   const lines = pythonWords(script.split(/\r\n?|\n/))
   const width = String(lines.length).length
   return lines.flatMap((words, index) =>
-    wrap(words).map((row, part) => {
+    wrapWords(words).map((row, part) => {
       const number = part === 0 ? String(index + 1) : ''
       const text = row.map(({ text: word, kind }) => (kind === undefined ? word : paint(COLOURS[kind], word)))
       return `  ${paint(DIM, `${number.padStart(width)} |`)} ${text.join('')}`
     }),
   )
-}
-
-/** A line of foreign text in rows, so that the terminal wraps none. */
-export function wrapText(line: string): string[] {
-  return wrap([{ text: line, kind: undefined }]).map((row) => row.map(({ text }) => text).join(''))
-}
-
-/** The words of a line as rows, so that the terminal wraps none: a wrapped row could look like another line. */
-function wrap(words: readonly PythonWord[]): PythonWord[][] {
-  const rows: PythonWord[][] = [[]]
-  let left = WIDTH
-  for (const { text, kind } of words) {
-    let rest = escapeInvisible(escapeForMessage(text))
-    while (rest.length > left) {
-      rows.at(-1)?.push({ text: rest.slice(0, left), kind })
-      rest = rest.slice(left)
-      rows.push([])
-      left = WIDTH
-    }
-    rows.at(-1)?.push({ text: rest, kind })
-    left -= rest.length
-  }
-  return rows
 }
 
 function changesText(diff: string, paint: (code: number, text: string) => string): string[] {

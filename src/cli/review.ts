@@ -7,7 +7,6 @@ import { type Context, supportsAnsi, note } from './context.ts'
 import { UsageError } from './failure.ts'
 import type { CallApprover } from './call-approver.ts'
 import { DecisionLines, REJECTED } from './review-lines.ts'
-import { reviewByPerson } from './review-person.ts'
 
 /** The reviewer that `--review` asks for. */
 export interface CommandReview {
@@ -53,7 +52,11 @@ export function reviewOf(
         (problem) => note(context, problem),
       )
     : undefined
-  const review = lines?.review ?? reviewByPerson({ env: context.env, coloured: supportsAnsi(context), write })
+  const terminal = { env: context.env, coloured: supportsAnsi(context), write }
+  // The parser of Python is loaded with the first proposal.
+  const review: Reviewer =
+    lines?.review ??
+    (async (proposal, about) => (await import('./review-person.ts')).reviewByPerson(terminal)(proposal, about))
   return {
     review,
     approver: lines,

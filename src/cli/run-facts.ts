@@ -1,6 +1,6 @@
 import type { AttemptRecord, Repetition, RunRecord, SandboxRecord } from '../journal/index.ts'
-import { truncateAndCount } from '../support/index.ts'
-import { countText, msText, plural, whenText } from './figures.ts'
+import { countText, truncateAndCount } from '../support/index.ts'
+import { msText, plural, whenText } from './figures.ts'
 import { moreText, nameText } from './foreign-text.ts'
 import { attemptsOf } from './solve-line.ts'
 

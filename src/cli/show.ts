@@ -4,11 +4,9 @@ import { formatPath, truncate } from '../support/index.ts'
 import type { Given } from './args.ts'
 import { type Context, supportsAnsi, note } from './context.ts'
 import { EXIT } from './exit-codes.ts'
-import { loadPlotly } from './chart-frames.ts'
 import { UsageError } from './failure.ts'
 import { existingJournal, journalPlace } from './journal-flag.ts'
 import { recordLine } from './record-line.ts'
-import { hasCharts, runPage } from './show-html.ts'
 import { runText } from './show-text.ts'
 import { findRun, readRun } from './stored-run.ts'
 import { escapeForMessage } from './terminal-text.ts'
@@ -33,6 +31,10 @@ export async function show(given: Given, context: Context): Promise<number> {
   if (given.has('--json')) {
     await context.stdout.line(recordLine(record, missing))
   } else if (given.has('--html')) {
+    const [{ hasCharts, runPage }, { loadPlotly }] = await Promise.all([
+      import('./show-html.ts'),
+      import('./chart-frames.ts'),
+    ])
     const page = runPage(run, hasCharts(run.record) ? await loadPlotly() : undefined)
     const out = given.last('--out')
     if (out === undefined) await context.stdout.write(page)

@@ -1,5 +1,6 @@
 import type { JournalEvent } from '../journal/index.ts'
-import { countText, msText, plural } from './figures.ts'
+import { countText } from '../support/index.ts'
+import { msText, plural } from './figures.ts'
 import { Arrivals } from './transfer.ts'
 
 /** The progress of a task, from the events of its journal. */

@@ -6,6 +6,7 @@ import type { AttemptStatus, Place, Repetition } from '../journal/index.ts'
 import type { ScriptHost } from './job.ts'
 import { type Findings, reviewScript } from '../review/index.ts'
 import { type Failure, type FoundScript, MAX_ANSWER_CHARS, findPlan, findScript } from '../script/index.ts'
+import { countText } from '../support/index.ts'
 import { applySchema } from '../typed-result.ts'
 import { listShown, describeVariables } from './cell-notes.ts'
 import { EndTask } from './end-task.ts'
@@ -282,7 +283,7 @@ function statusAtEnd({ status }: EndTask): AttemptStatus {
 const PROBLEMS = {
   empty: 'the answer is empty: it holds no script',
   'no-code': 'the answer holds no Python code: write one whole script in a ```python block',
-  'too-long': `the answer is longer than ${MAX_ANSWER_CHARS.toLocaleString('en-US')} characters, so it was not read: write a shorter script`,
+  'too-long': `the answer is longer than ${countText(MAX_ANSWER_CHARS)} characters, so it was not read: write a shorter script`,
 } as const
 
 const REPETITIONS: Readonly<Record<Repetition, string>> = {

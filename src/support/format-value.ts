@@ -1,3 +1,5 @@
+import { countText } from './count-text.ts'
+
 const MAX_VALUE = 80
 const MAX_PATH = 200
 
@@ -22,9 +24,7 @@ export function truncate(text: string, max: number): string {
 /** The first `max` characters of a text, with the number of omitted characters. */
 export function truncateAndCount(text: string, max: number): string {
   const left = text.length - max
-  return left <= 0
-    ? text
-    : `${truncate(text, max)} (${left.toLocaleString('en-US')} more character${left === 1 ? '' : 's'})`
+  return left <= 0 ? text : `${truncate(text, max)} (${countText(left)} more character${left === 1 ? '' : 's'})`
 }
 
 /** The first and the last characters of a text, `max` in total, with the number of omitted characters between them. */

@@ -1,3 +1,4 @@
+export { countText } from './count-text.ts'
 export { Countdown } from './countdown.ts'
 export { didYouMean, nearest } from './nearest.ts'
 export { isLiving, pidNamespace, startOf, statusOf } from './process-identity.ts'

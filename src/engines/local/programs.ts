@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process'
 import { existsSync, realpathSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { resolve } from 'node:path'
+import { basename, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { messageOf, SandglassError, shortageError } from '../../errors/index.ts'
 import { INSIDE } from '../../sandbox/index.ts'
-import { isProgram, programsNamed } from '../../support/index.ts'
+import { isProgram, programsNamed, truncate } from '../../support/index.ts'
 import { canReach } from './reach.ts'
 
 const run = promisify(execFile)
@@ -24,21 +24,21 @@ export interface FoundPython {
 
 /** The output of {@link DESCRIBE}. */
 interface Description {
-  readonly version: readonly number[]
+  readonly version: string
   readonly path: string
-  /** Its standard library. */
-  readonly directories: readonly string[]
-  /** Shared libraries that it loads from outside of the system's directories, under each of their names. */
-  readonly libraries: readonly string[]
+  /** Its standard library, then the shared libraries that it loads from outside of the system's directories, under each of their names. */
+  readonly needed: readonly string[]
 }
 
 // The extension modules are imported so that their libraries appear among the mapped files: conda keeps them among many others.
+// No JSON, because every start of an engine waits for this, and the module json takes two fifths of it.
 const DESCRIBE = `
-import importlib, json, os, sys, sysconfig
+import os, sys, sysconfig
 path = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
 stdlib = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib")]
 libraries = []
 if not all(name.startswith("/usr/") for name in [path] + stdlib):
+    import importlib
     dynload = os.path.join(stdlib[1], "lib-dynload")
     for name in sorted(os.listdir(dynload)) if os.path.isdir(dynload) else []:
         if not name.startswith(("_test", "_ctypes_test", "_xx", "xx")):
@@ -56,8 +56,8 @@ if not all(name.startswith("/usr/") for name in [path] + stdlib):
         for place in {own} | {place for place in places if os.path.realpath(place) == own}:
             names = [os.path.join(place, name) for name in os.listdir(place)]
             libraries += [name for name in names if os.path.realpath(name) == file]
-version = list(sys.version_info[:3])
-print(json.dumps({"version": version, "path": path, "directories": stdlib, "libraries": libraries}))
+version = ".".join(map(str, sys.version_info[:3]))
+sys.stdout.buffer.write(b"\\0".join(map(os.fsencode, [version, path] + stdlib + libraries)))
 `
 
 /**
@@ -72,16 +72,19 @@ export async function findPython(wanted: string | undefined, uid: number): Promi
   let unreachable = false
   for (const candidate of candidates) {
     try {
-      const first = await describe(candidate)
-      const [major = 0, minor = 0] = first.version
+      // A link to a Python is that Python. What another link leads to may depend on the link's name.
+      const target = realpathSync(candidate)
+      const program = basename(target).startsWith('python') ? target : candidate
+      const first = await describe(program)
+      const [major = 0, minor = 0] = first.version.split('.').map(Number)
       if (major !== 3 || minor < 10) {
-        passedOver.push(`${candidate} is ${first.version.join('.')}, older than 3.10`)
+        passedOver.push(`${candidate} is ${first.version}, older than 3.10`)
         continue
       }
-      // The sandbox starts the real program, which may find its library elsewhere than a link to it or a shim does.
-      const isKnown = first.path === candidate || !canReach(first.path, uid)
-      const { version, path, directories, libraries } = isKnown ? first : await describe(first.path)
-      const needed = keepOutermost([path, ...directories, ...libraries])
+      // The sandbox starts the real program, which may find its library elsewhere than a shim does.
+      const isKnown = first.path === program || !canReach(first.path, uid)
+      const { version, path, needed: all } = isKnown ? first : await describe(first.path)
+      const needed = keepOutermost([path, ...all])
       const unsuitable = needed.map(findBindProblem).find((problem) => problem !== undefined)
       const closed = needed.find((one) => !canReach(one, uid))
       if (closed !== undefined) {
@@ -92,7 +95,7 @@ export async function findPython(wanted: string | undefined, uid: number): Promi
         unreachable = true
         passedOver.push(`${candidate} (${path}) needs ${unsuitable}`)
       } else {
-        return { path, version: version.join('.'), needed, passedOver }
+        return { path, version, needed, passedOver }
       }
     } catch (error) {
       const shortage = shortageError(error, `${candidate} cannot be started`)
@@ -118,7 +121,9 @@ async function describe(program: string): Promise<Description> {
     cwd: '/',
     env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '/' },
   })
-  return JSON.parse(stdout) as Description
+  const [version = '', path, ...needed] = stdout.split('\0')
+  if (path === undefined) throw new Error(`it answered ${JSON.stringify(truncate(stdout, 200))}`)
+  return { version, path, needed }
 }
 
 /** Directories with private data. A sandbox in which one of them or a parent is mounted exposes more than a Python. */

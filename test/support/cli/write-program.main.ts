@@ -2,7 +2,7 @@
  * Writes the command line, the library and the packages that they load as few files into a new directory, which is the argument. Node
  * loads them in a third of the time that the files of `src/` take, and tests start the command line hundreds of times.
  */
-import { renameSync, rmSync } from 'node:fs'
+import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { rolldown } from 'rolldown'
@@ -40,6 +40,8 @@ const bundle = await rolldown({
 // Other workers may do the same at the same time: the first one wins.
 const own = `${directory}.${process.pid}`
 await bundle.write({ dir: own, format: 'esm' })
+// Without it, Node parses each file to see whether it is a module.
+writeFileSync(join(own, 'package.json'), '{"type":"module"}\n')
 try {
   renameSync(own, directory)
 } catch {

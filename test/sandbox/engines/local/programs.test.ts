@@ -64,9 +64,7 @@ describe.skipIf(skip)('programs', () => {
   test('a Python that is too old is skipped, and an error when an option names it', () => {
     const path = place.programs('old-python', { bwrap: '/usr/bin/bwrap', flock: '/usr/bin/flock' })
     const old = join(path, 'python3')
-    writeFileSync(old, `#!/bin/sh\necho '{"version":[3,9,18],"path":"/old","directories":["/old"],"libraries":[]}'\n`, {
-      mode: 0o755,
-    })
+    writeFileSync(old, "#!/bin/sh\nprintf '3.9.18\\0/old\\0/old'\n", { mode: 0o755 })
     const { report } = place.report({ engine: { stateDir: place.stateDir() } }, { env: { PATH: path } })
     expect([report.usable, report.probes['python'], report.probes['python_passed_over']]).toEqual([
       true,
@@ -148,8 +146,7 @@ emit_result([os.__file__.startswith('${own}/lib/'), ssl.OPENSSL_VERSION != '', s
     const home = join(opt, 'home')
     mkdirSync(join(home, 'bin'), { recursive: true })
     const liar = join(home, 'bin/python3')
-    const words = JSON.stringify({ version: [3, 11, 2], path: liar, directories: [home], libraries: [] })
-    writeFileSync(liar, `#!/bin/sh\necho '${words}'\n`, { mode: 0o755 })
+    writeFileSync(liar, `#!/bin/sh\nprintf '3.11.2\\0${liar}\\0${home}'\n`, { mode: 0o755 })
     const env = { PATH: '/usr/bin:/bin', HOME: join(home, 'of-somebody') }
     const { code, message } = refusal(
       place.report({ engine: { stateDir: place.stateDir(), python: liar } }, { env }).report,
