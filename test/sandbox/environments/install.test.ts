@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync, globSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { definePythonTool, type Sandglass } from '../../../src/index.ts'
 import { scriptedModel } from '../../../src/testing/index.ts'
 import { noUv } from '../../support/environments/fixture.ts'
@@ -20,13 +20,24 @@ const DOUBLE = 'def double(x: int) -> int:\n    """Doubles."""\n    return 2 * x
 describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
   let index: PackageIndex
   let cacheDir: string
+  /** Shared by the tests that need packages for some runs only. */
+  let plain: Sandglass
+  /** Shared by the tests whose runs have demo. */
+  let withDemo: Sandglass
   beforeAll(async () => {
     index = await newIndex(demo, helper, makeWheel({ name: 'other', version: '2.0' }))
     cacheDir = newCache()
+    plain = await open(index, cacheDir)
+    withDemo = await open(index, cacheDir, { dependencies: ['demo'] })
+  })
+  afterAll(async () => {
+    await plain?.close()
+    await withDemo?.close()
   })
 
   test('a declared package and its dependencies can be imported; the second time no request goes to the index', async () => {
-    await using sandglass = await open(index, cacheDir, { dependencies: ['demo>=1'] })
+    const ownCache = newCache()
+    await using sandglass = await open(index, ownCache, { dependencies: ['demo>=1'] })
     const first = await sandglass.run(IMPORT, { policy: 'standard' })
     expect(first).toMatchObject({ finalData: ['1.0', '1.0'], error: null })
     expect(first.environment).toMatchObject({ packages: { demo: '1.0', helper: '1.0' }, cached: false })
@@ -34,25 +45,24 @@ describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
     expect((await sandglass.report()).probes['packages']).toEqual(['demo 1.0', 'helper 1.0'])
     const asked = index.requests.length
 
-    await using again = await open(index, cacheDir, { dependencies: ['Demo >=1'] })
+    await using again = await open(index, ownCache, { dependencies: ['Demo >=1'] })
     expect((await again.run(IMPORT)).environment).toMatchObject({ key: first.environment?.key, cached: true })
     expect(index.requests).toHaveLength(asked)
   })
 
   test('a run has its own set of packages, cached separately; the packages are read-only for scripts', async () => {
-    await using sandglass = await open(index, cacheDir, { dependencies: ['demo'] })
-    const own = await sandglass.run('import other\nemit_result(other.VERSION)', { dependencies: ['other'] })
+    const own = await withDemo.run('import other\nemit_result(other.VERSION)', { dependencies: ['other'] })
     expect(own).toMatchObject({ finalData: '2.0', environment: { packages: { other: '2.0' } } })
-    expect(await sandglass.run('import other', { dependencies: [] })).toMatchObject({
+    expect(await withDemo.run('import other', { dependencies: [] })).toMatchObject({
       status: 'failed',
       environment: null,
     })
     // By the mount, whatever the modes of the files are.
     const mount = 'import demo, os\nemit_result(bool(os.statvfs(demo.__file__).f_flag & os.ST_RDONLY))'
-    expect((await sandglass.run(mount)).finalData).toBe(true)
+    expect((await withDemo.run(mount)).finalData).toBe(true)
     const write = 'import demo\nopen(demo.__file__, "a").write("x = 1")'
-    expect((await sandglass.run(write)).error).toMatch(/Read-only file system|Permission denied/)
-    expect((await sandglass.run('import os\nos.mkdir("/packages/evil")')).error).toMatch(
+    expect((await withDemo.run(write)).error).toMatch(/Read-only file system|Permission denied/)
+    expect((await withDemo.run('import os\nos.mkdir("/packages/evil")')).error).toMatch(
       /Read-only file system|Permission denied/,
     )
   })
@@ -81,11 +91,10 @@ describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
   })
 
   test('the checker knows the modules of the packages, and reports missing ones before the run', async () => {
-    await using sandglass = await open(index, cacheDir, { dependencies: ['demo'] })
-    expect(await sandglass.check('import demo\nemit_result(1)')).toMatchObject({ ok: true })
-    const { violations } = await sandglass.check('import other\nemit_result(1)')
+    expect(await withDemo.check('import demo\nemit_result(1)')).toMatchObject({ ok: true })
+    const { violations } = await withDemo.check('import other\nemit_result(1)')
     expect(violations).toMatchObject([{ line: 1, message: expect.stringContaining('other') as string }])
-    expect(await sandglass.check('import other\nemit_result(1)', { dependencies: ['other'] })).toMatchObject({
+    expect(await withDemo.check('import other\nemit_result(1)', { dependencies: ['other'] })).toMatchObject({
       ok: true,
     })
   })
@@ -93,13 +102,12 @@ describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
   test.each(['standard', 'strict'] as const)(
     'the checker (policy %s) names the package that carries a missing module, as far as the caller can declare it',
     async (policy) => {
-      await using sandglass = await open(index, cacheDir)
       const found = /^cv2 is in opencv-python \(also in .*: declare it, with dependencies: \['opencv-python'\]/
-      const { violations } = await sandglass.check('import cv2\nemit_result(1)', { policy })
+      const { violations } = await plain.check('import cv2\nemit_result(1)', { policy })
       expect(violations).toMatchObject([{ hint: expect.stringMatching(found) as string }])
-      const rejected = await sandglass.run('import cv2\nemit_result(1)', { policy })
+      const rejected = await plain.run('import cv2\nemit_result(1)', { policy })
       expect(rejected.violations).toMatchObject([{ hint: expect.stringMatching(found) as string }])
-      expect((await sandglass.check('import asyncio\nimport nonsense', { policy })).violations).not.toMatchObject([
+      expect((await plain.check('import asyncio\nimport nonsense', { policy })).violations).not.toMatchObject([
         { hint: expect.stringContaining('declare') as string },
       ])
     },
@@ -165,11 +173,10 @@ describe.skipIf(skip || noUv !== undefined)('packages on demand', () => {
   })
 
   test('a refusal of packages is an answer of the tool for agents', async () => {
-    await using sandglass = await open(index, cacheDir)
-    const answer = await sandglass.asTool().execute({ script: declares('demo') })
+    const answer = await plain.asTool().execute({ script: declares('demo') })
     expect(answer).toMatchObject({ ok: false, status: 'rejected' })
     expect(answer.mistakes?.[0]).toContain('line 1: the script declares demo')
-    const missing = await sandglass.asTool({ policy: 'off' }).execute({ script: 'import cv2' })
+    const missing = await plain.asTool({ policy: 'off' }).execute({ script: 'import cv2' })
     expect(missing.error).toMatch(/cv2 is in opencv-\S+.*, which is not installed/)
   })
 
@@ -256,18 +263,16 @@ emit_result(ahead)`
   })
 
   test('CA-12 a package that cannot be installed is reported, and the others are installed if requested', async () => {
-    await using sandglass = await open(index, cacheDir)
     const wanted = ['demo', 'absent', 'other']
-    await expect(sandglass.prepare(wanted)).rejects.toMatchObject({ code: 'dependency_not_found' })
-    const prepared = await sandglass.prepare(wanted, { partial: true })
+    await expect(plain.prepare(wanted)).rejects.toMatchObject({ code: 'dependency_not_found' })
+    const prepared = await plain.prepare(wanted, { partial: true })
     expect(prepared).toMatchObject({ packages: { demo: '1.0', other: '2.0' } })
     expect(prepared.failed).toMatchObject([{ requirement: 'absent', code: 'dependency_not_found' }])
-    await expect(sandglass.prepare(['--pre'], { partial: true })).rejects.toMatchObject({ code: 'dependency_invalid' })
+    await expect(plain.prepare(['--pre'], { partial: true })).rejects.toMatchObject({ code: 'dependency_invalid' })
   })
 
   test('CA-11 the message of a failed installation contains that of the installer', async () => {
-    await using sandglass = await open(index, cacheDir)
-    await expect(sandglass.prepare(['demo', 'helper<1'])).rejects.toThrow(/uv said: .*helper/s)
+    await expect(plain.prepare(['demo', 'helper<1'])).rejects.toThrow(/uv said: .*helper/s)
   })
 
   test("CA-11 a model reads the installer's own message in its next prompt; CA-12 its names inject nothing", async () => {
@@ -288,21 +293,19 @@ emit_result(ahead)`
   })
 
   test('packages of Python tools are installed for the runs that have them', async () => {
-    await using sandglass = await open(index, cacheDir)
     const source = 'def version() -> str:\n    """The version."""\n    import other\n    return other.VERSION\n'
     const tools = [definePythonTool({ source, dependencies: ['other'] })]
-    expect(await sandglass.run('emit_result(version())', { tools })).toMatchObject({
+    expect(await plain.run('emit_result(version())', { tools })).toMatchObject({
       finalData: '2.0',
       environment: { packages: { other: '2.0' } },
     })
   })
 
   test('a package that is missing names itself and the remedy', async () => {
-    await using sandglass = await open(index, cacheDir)
-    expect((await sandglass.run('import cv2')).error).toMatch(/cv2 is in opencv-python .*declare it/)
+    expect((await plain.run('import cv2')).error).toMatch(/cv2 is in opencv-python .*declare it/)
     const pip =
       'import subprocess, sys\nsubprocess.run([sys.executable, "-m", "pip", "install", "demo"], check=True, timeout=5)'
-    expect((await sandglass.run(pip)).error).toMatch(/A script cannot install packages/)
+    expect((await plain.run(pip)).error).toMatch(/A script cannot install packages/)
   })
 })
 
