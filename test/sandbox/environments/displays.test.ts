@@ -8,6 +8,7 @@ import { requireLocalEngine } from '../../support/local-engine.ts'
 import { fencesOf, printedBy, textOf, withClaims } from '../../support/run-example.ts'
 
 const { skip } = await requireLocalEngine()
+const PACKAGES = ['matplotlib', 'pandas', 'plotly', 'polars']
 const TABLE = 'application/vnd.sandglass.table+json'
 
 describe.skipIf(skip || lacksIndex)('what a script shows with packages of the index', () => {
@@ -18,10 +19,12 @@ describe.skipIf(skip || lacksIndex)('what a script shows with packages of the in
     sandglass = await createSandglass({
       engine: 'local',
       poolSize: 1,
-      dependencies: ['matplotlib', 'pandas', 'plotly', 'polars'],
+      dependencies: PACKAGES,
       environments: { cacheDir: cache.path },
       limits: { executionTimeoutSec: 60, memoryBytes: 1024 * 1024 * 1024 },
     })
+    // With their byte code: without it, the first runs would compile what they import, one after the other.
+    await sandglass.prepare(PACKAGES)
   }, 120_000)
   afterAll(async () => {
     await sandglass?.close()
