@@ -8,7 +8,7 @@ import { eventually } from './eventually.ts'
 const PROGRAM = 'moto_server'
 const START_MS = 20_000
 
-/** The server on this machine; undefined without it (`pip install 'moto[server]'`). */
+/** The server on this machine; undefined without it (`pip install 'moto[s3]' flask flask-cors`). */
 export function findS3Server(): string | undefined {
   return programsNamed(PROGRAM)[0]
 }

@@ -10,7 +10,7 @@ import { findS3Server, type S3Server, startS3Server } from '../../support/s3-ser
 import { describeStore } from '../../support/store-rules.ts'
 
 const program = findS3Server()
-if (program === undefined) skipFor('s3', "there is no moto_server on PATH (pip install 'moto[server]')")
+if (program === undefined) skipFor('s3', "there is no moto_server on PATH (pip install 'moto[s3]' flask flask-cors)")
 let server: S3Server
 
 describe.skipIf(program === undefined)('a store in S3', () => {

@@ -8,7 +8,7 @@ import { findS3Server, type S3Server, startS3Server } from '../../support/s3-ser
 
 const { skip } = await requireLocalEngine()
 const program = findS3Server()
-if (program === undefined) skipFor('s3', "there is no moto_server on PATH (pip install 'moto[server]')")
+if (program === undefined) skipFor('s3', "there is no moto_server on PATH (pip install 'moto[s3]' flask flask-cors)")
 
 describe.skipIf(skip || program === undefined)('with a store in S3', () => {
   let sg: Sandglass
