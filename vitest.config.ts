@@ -89,7 +89,8 @@ const config: ViteUserConfig = {
           // A test that needs longer is named *.slow.test.ts, and is one of the project `slow`. None takes a quarter of that in processor
           // time, or it would fail on a machine that is busy for a moment.
           testTimeout: 1000,
-          sequence: { groupOrder: 1 },
+          // The Python tests, which begin with `waiting`, have ended.
+          sequence: { groupOrder: 2 },
         },
       })),
       // Bounds on settling and killing are behaviour. They hold with two files at once, and not where more files fill the machine. A
@@ -97,7 +98,7 @@ const config: ViteUserConfig = {
       // Few tests of the library have some, and its files share processes: loading it takes half a second of processor time.
       ...[
         { name: 'waiting', include: WAITING, exclude: [], maxWorkers: IS_CI ? 2 : 4, order: 0 },
-        { name: 'library', include: LIBRARY, exclude: WAITING, maxWorkers: IS_CI ? 2 : 3, isolate: false, order: 2 },
+        { name: 'library', include: LIBRARY, exclude: WAITING, maxWorkers: IS_CI ? 2 : 3, isolate: false, order: 1 },
         {
           name: 'sandbox',
           include: ['test/sandbox/**/*.test.ts'],

@@ -1,6 +1,7 @@
 /**
- * The tests of one rung: `node scripts/test.ts [unit | default | postgres | all] [arguments for vitest]`. After vitest come the Python
- * tests of the harness, the engines side by side, and the slowest files. The last line is the sum: `N passed, N failed`.
+ * The tests of one rung: `node scripts/test.ts [unit | default | postgres | all] [arguments for vitest]`. Beside vitest run the Python
+ * tests of the harness. After it come what they say, the engines side by side, and the slowest files. The last line is the sum:
+ * `N passed, N failed`.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,10 +15,10 @@ import { formatCounts, NO_TESTS, ONE_FAILURE, sum, type TestCounts } from './tes
 /** The projects of vitest.config.ts that a rung runs, and the number of Pythons that run the harness's own tests. */
 const RUNGS = {
   unit: { projects: ['unit', 'timers'], pythons: 0 },
-  default: { projects: ['waiting', 'unit', 'timers', 'library', 'sandbox'], pythons: 1 },
+  default: { projects: ['waiting', 'library', 'unit', 'timers', 'sandbox'], pythons: 1 },
   postgres: { projects: ['postgres'], pythons: 0 },
   all: {
-    projects: ['waiting', 'unit', 'timers', 'library', 'sandbox', 'slow', 'daemon', 'postgres', 'campaign'],
+    projects: ['waiting', 'library', 'unit', 'timers', 'sandbox', 'slow', 'daemon', 'postgres', 'campaign'],
     pythons: Infinity,
   },
 } as const
@@ -135,13 +136,11 @@ if (import.meta.main) {
     ...projects.map((project) => `--project=${project}`),
     ...(isRung ? rest : process.argv.slice(2)),
   ])
-  const runPython = (): ReturnType<typeof runPythonTests> | { counts: TestCounts; text: string } =>
-    pythons === 0 ? { counts: NO_TESTS, text: '' } : runPythonTests(pythons)
-  // The tests of one Python are idle for half of their time, like the files that vitest begins with, and end with them. Those of
-  // several would run beside tests of the unit rung, which have a timeout of one second.
-  const beside = pythons === 1 ? runPython() : undefined
+  // The tests of a Python are idle for half of their time, like the files that vitest begins with. Those of five interpreters end
+  // beside the project `library`, and before the unit rung, whose tests have a timeout of one second (vitest.config.ts).
+  const pythonRun = pythons === 0 ? { counts: NO_TESTS, text: '' } : runPythonTests(pythons)
   const vitest = await vitestRun
-  const { counts: python, text } = await (beside ?? runPython())
+  const { counts: python, text } = await pythonRun
   if (text !== '') console.log(text)
   console.log(closing(vitest, python))
   process.exitCode = vitest.counts.failed + python.failed > 0 ? 1 : 0
