@@ -6,7 +6,7 @@
  * - `--full` runs every case of this suite, of the conformance suite and of the tests of tools and tasks. Without it, an engine
  *   runs the cases that its own walls decide (`walls.ts`), and a sample of the others.
  * - `--list` shows which case runs on which engine, and runs none.
- * - `--mutate` removes the defences of the engine `local`, one at a time, in copies of this tree. It fails if the removal of
+ * - `--mutate` removes the defences of the engine `local`, one at a time, in a copy of this tree. It fails if the removal of
  *   one makes no test fail. `--only NAME[,NAME]` selects defences. `--write` lists the tests that noticed it in SECURITY.md.
  */
 import { spawn, spawnSync } from 'node:child_process'
@@ -14,11 +14,12 @@ import { once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { type Copy, copyTree } from './mutations/copy.ts'
+import { copyTree } from './mutations/copy.ts'
+import { type Lane, openLane } from './mutations/lane.ts'
 import { CONTROL, type TestSelection, type Mutation } from './mutations/mutation.ts'
 import { MUTATIONS } from './mutations/mutations.ts'
 import { type Noticed, readNoticed, RECORD, withSection } from './mutations/noticed.ts'
-import { tryOut } from './mutations/trial.ts'
+import type { Trial } from './mutations/trial.ts'
 import { ENGINE_NAMES } from '../../src/engines/index.ts'
 import { filesOf } from './files.ts'
 import { machine } from '../../test/support/machine.ts'
@@ -63,11 +64,11 @@ async function mutate(): Promise<number> {
   const chosen = chosenMutations()
   const verdicts = new Map<string, Verdict>()
   // All mutations use this copy, so that edits during the run do not matter.
-  using tree = copyTree()
+  await using lane = await openLane(copyTree())
   try {
-    await baseline(chosen, tree)
+    await baseline(chosen, lane)
     for (const [index, mutation] of chosen.entries()) {
-      const { verdict, seconds } = await tryMutation(mutation, tree)
+      const { verdict, seconds } = await tryMutation(mutation, lane)
       verdicts.set(mutation.name, verdict)
       const { noticed, problem } = verdict
       const outcome = problem ?? `${noticed.length} tests notice`
@@ -91,16 +92,16 @@ async function mutate(): Promise<number> {
 }
 
 /** Runs the tests without a mutation. All must pass, or later failures prove nothing. */
-async function baseline(chosen: readonly Mutation[], tree: Copy): Promise<void> {
+async function baseline(chosen: readonly Mutation[], lane: Lane): Promise<void> {
   const selections = [CONTROL, ...chosen.flatMap(({ selected }) => selected)]
-  const { trial, seconds } = await timed(tree, [], selections)
+  const { trial, seconds } = await timed(lane, [], selections)
   const problem = problemOfBaseline(selections, trial)
   if (problem !== undefined) throw new Error(`${problem}\n${trial.output.slice(-4000)}`)
   console.log(`without a mutation: ${trial.tests.length} tests pass (${seconds} s)`)
 }
 
-async function tryMutation(mutation: Mutation, tree: Copy): Promise<{ verdict: Verdict; seconds: number }> {
-  const { trial, seconds } = await timed(tree, mutation.patches, [CONTROL, ...mutation.selected])
+async function tryMutation(mutation: Mutation, lane: Lane): Promise<{ verdict: Verdict; seconds: number }> {
+  const { trial, seconds } = await timed(lane, mutation.patches, [CONTROL, ...mutation.selected])
   const verdict = verdictOn(mutation, trial)
   for (const test of trial.tests.filter(({ passed }) => !passed)) {
     console.log(`  ${nameOf(test)}\n    ${inOneLine(test.why ?? '')}`)
@@ -110,13 +111,12 @@ async function tryMutation(mutation: Mutation, tree: Copy): Promise<{ verdict: V
 }
 
 async function timed(
-  tree: Copy,
+  lane: Lane,
   patches: Mutation['patches'],
   selections: readonly TestSelection[],
-): Promise<{ trial: Awaited<ReturnType<typeof tryOut>>; seconds: number }> {
-  using copy = copyTree(patches, tree.root)
+): Promise<{ trial: Trial; seconds: number }> {
   const started = performance.now()
-  const trial = await tryOut(copy, selections, interruption.signal)
+  const trial = await lane.tryOut(selections, patches, interruption.signal)
   return { trial, seconds: Math.round((performance.now() - started) / 1000) }
 }
 

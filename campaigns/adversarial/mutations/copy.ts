@@ -19,11 +19,8 @@ export interface Copy extends Disposable {
   readonly state: string
 }
 
-/**
- * Copies the tree, or a copy of it, and patches the new copy. First it removes copies whose makers were killed.
- * @throws Error for a patch that does not apply; nothing is left then.
- */
-export function copyTree(patches: readonly Patch[] = [], from: string = ROOT): Copy {
+/** Copies the tree. First it removes copies whose makers were killed. */
+export function copyTree(): Copy {
   removeAbandoned()
   const directory = openDirectory(`${KIND}-${process.pid}`)
   const root = join(directory, 'tree')
@@ -31,22 +28,41 @@ export function copyTree(patches: readonly Patch[] = [], from: string = ROOT): C
   const remove = (): void => rmSync(directory, { recursive: true, force: true })
   try {
     for (const name of NEEDED) {
-      cpSync(join(from, name), join(root, name), {
+      cpSync(join(ROOT, name), join(root, name), {
         recursive: true,
         filter: (path) => basename(path) !== '__pycache__',
       })
     }
     symlinkSync(join(ROOT, 'node_modules'), join(root, 'node_modules'))
     chmodSync(root, 0o755)
-    for (const patch of patches) {
-      const path = join(root, patch.file)
-      writeFileSync(path, patched(readFileSync(path, 'utf8'), patch))
-    }
   } catch (error) {
     remove()
     throw error
   }
   return { root, state, [Symbol.dispose]: remove }
+}
+
+/**
+ * Patches a copy until the result is disposed of.
+ * @throws Error for a patch that does not apply; the copy is unchanged then.
+ */
+export function patchCopy({ root }: Copy, patches: readonly Patch[]): Disposable {
+  const before = new Map<string, string>()
+  const restore = (): void => {
+    for (const [path, text] of before) writeFileSync(path, text)
+  }
+  try {
+    for (const patch of patches) {
+      const path = join(root, patch.file)
+      const text = readFileSync(path, 'utf8')
+      writeFileSync(path, patched(text, patch))
+      if (!before.has(path)) before.set(path, text)
+    }
+  } catch (error) {
+    restore()
+    throw error
+  }
+  return { [Symbol.dispose]: restore }
 }
 
 function removeAbandoned(): void {

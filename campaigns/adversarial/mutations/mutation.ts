@@ -13,6 +13,8 @@ export interface Mutation {
   readonly selected: readonly TestSelection[]
   /** One or two quick tests that detect it: the short form runs only these. Empty: only the long form tries this mutation. */
   readonly quick: readonly TestSelection[]
+  /** Its attack takes the processors, and shows nothing beside another trial. */
+  readonly alone?: true
 }
 
 /** An exact replacement in one file. */

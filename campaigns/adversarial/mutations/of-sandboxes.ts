@@ -275,6 +275,7 @@ export const SANDBOX_MUTATIONS: readonly Mutation[] = [
     ],
     selected: [{ suite: 'fresh', titles: ['TIME-'] }],
     quick: [{ suite: 'fresh', titles: ['TIME-01'] }],
+    alone: true,
   },
   {
     name: 'read-only-packages',

@@ -22,52 +22,26 @@ export interface TriedTest {
   readonly why?: string
 }
 
-/** The parts of vitest's JSON report that are read. */
-interface Report {
-  readonly testResults: readonly {
-    readonly name: string
-    readonly assertionResults: readonly {
-      readonly ancestorTitles: readonly string[]
-      readonly title: string
-      readonly status: string
-      readonly failureMessages: readonly string[]
-    }[]
-  }[]
+/** A test as vitest reports it. */
+export interface RanTest {
+  readonly file: string
+  /** The titles of its groups and its own. */
+  readonly name: string
+  readonly passed: boolean
+  readonly why: string
 }
-
-/** More than the slowest mutation takes on a busy machine. A longer trial is killed. */
-const TRIAL_MS = 15 * 60_000
 
 /** The projects of the suites. */
-const PROJECTS = ['waiting', 'unit', 'library', 'sandbox', 'slow', 'campaign'].map((name) => `--project=${name}`)
-
-/** Runs the selected tests in a copy, on the engine `local`. */
-export async function tryOut(copy: Copy, selections: readonly TestSelection[], signal?: AbortSignal): Promise<Trial> {
-  const report = join(copy.root, 'report.json')
-  const output = await runVitest(
-    copy,
-    [
-      'run',
-      ...PROJECTS,
-      ...new Set(selections.map(({ suite }) => SUITES[suite])),
-      '--testNamePattern',
-      selections.flatMap(({ titles }) => titles.map(literal)).join('|'),
-      '--reporter=dot',
-      '--reporter=json',
-      `--outputFile.json=${report}`,
-    ],
-    signal,
-  )
-  return {
-    tests: testsOf(report, output).filter((test) => selections.some((selected) => isMeant(test, selected))),
-    output,
-  }
-}
+export const PROJECTS = ['waiting', 'unit', 'library', 'sandbox', 'slow', 'campaign'] as const
 
 /** Lists all tests of the suites that run on mutated copies, without running them. */
 export async function listTests(copy: Copy, signal?: AbortSignal): Promise<Pick<TriedTest, 'suite' | 'title'>[]> {
   const list = join(copy.root, 'list.json')
-  const output = await runVitest(copy, ['list', ...PROJECTS, ...Object.values(SUITES), `--json=${list}`], signal)
+  const output = await runVitest(
+    copy,
+    ['list', ...PROJECTS.map((name) => `--project=${name}`), ...Object.values(SUITES), `--json=${list}`],
+    signal,
+  )
   const listed = read<readonly { name: string; file: string }[]>(list, output)
   return listed.map(({ name, file }) => ({ suite: suiteOf(file), title: titleOf(name.split(' > ')) }))
 }
@@ -77,27 +51,35 @@ export function isMeant({ suite, title }: Pick<TriedTest, 'suite' | 'title'>, se
   return suite === selected.suite && selected.titles.some((words) => title.includes(words))
 }
 
+/** Makes a vitest in the tree of a copy test that, on the engine `local`. */
+export function environmentOf(copy: Copy): NodeJS.ProcessEnv {
+  return {
+    ...withoutVitest(process.env),
+    SANDGLASS_STATE_DIR: copy.state,
+    SANDGLASS_TEST_REQUIRE: 'local',
+    SANDGLASS_TEST_ENGINES: 'local',
+  }
+}
+
+/** A test as the suites name it. */
+export function triedTest({ file, name, passed, why }: RanTest): TriedTest {
+  return { suite: suiteOf(file), title: titleOf(name.split(' > ')), passed, why }
+}
+
 async function runVitest(copy: Copy, args: readonly string[], signal?: AbortSignal): Promise<string> {
   mkdirSync(copy.state, { recursive: true, mode: 0o755 })
   const vitest = join(copy.root, 'node_modules/vitest/vitest.mjs')
   const child = spawn(process.execPath, [vitest, ...args], {
     cwd: copy.root,
-    env: {
-      ...withoutVitest(process.env),
-      SANDGLASS_STATE_DIR: copy.state,
-      SANDGLASS_TEST_REQUIRE: 'local',
-      SANDGLASS_TEST_ENGINES: 'local',
-    },
+    env: environmentOf(copy),
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text))
   const end = (): boolean => child.kill('SIGTERM')
-  const timer = setTimeout(end, TRIAL_MS)
   signal?.addEventListener('abort', end)
   if (signal?.aborted === true) end()
   await once(child, 'close')
-  clearTimeout(timer)
   signal?.removeEventListener('abort', end)
   signal?.throwIfAborted()
   return output
@@ -108,21 +90,6 @@ function withoutVitest(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(
     Object.entries(env).filter(([name]) => !/^(VITEST|VITE_|TEST$|NODE_ENV$|SANDGLASS_TEST_RUN$)/.test(name)),
   )
-}
-
-function testsOf(path: string, output: string): TriedTest[] {
-  const report = read<Report>(path, output)
-  return report.testResults.flatMap(({ name, assertionResults }) => {
-    const suite = suiteOf(name)
-    return assertionResults
-      .filter(({ status }) => status === 'passed' || status === 'failed')
-      .map(({ ancestorTitles, title, status, failureMessages }) => ({
-        suite,
-        title: titleOf([...ancestorTitles, title]),
-        passed: status === 'passed',
-        why: failureMessages.join('\n'),
-      }))
-  })
 }
 
 function read<T>(path: string, output: string): T {
@@ -142,8 +109,4 @@ function suiteOf(path: string): Suite {
 /** The outermost group only names suite and engine. */
 function titleOf(names: readonly string[]): string {
   return (names.length > 1 ? names.slice(1) : names).join(' > ')
-}
-
-function literal(words: string): string {
-  return words.replaceAll(/[$()*+.?[\\\]^{|}]/g, String.raw`\$&`)
 }
