@@ -22,10 +22,14 @@ _REMOVED = {"_ctypes", "_posixsubprocess", "_remote_debugging"}
 _loop = in_place_loop.CallSelector()
 _emitter = None
 _preloaded = None
+_bridge_parts = []
 
 
 def warm_up():
-    """Loads everything that a run needs, and touches its memory, before the snapshot is made."""
+    """Loads everything that a run needs, and touches its memory, before the snapshot is made.
+
+    It finds what _remove_bridges has to empty, and freezes all objects: instances then look at them once and not three times.
+    """
     # The files of the harness are gone when a script runs.
     from . import bundle, figures, ipython_shim, pictures, show_functions, tables  # noqa: F401
 
@@ -33,6 +37,8 @@ def warm_up():
     runtime.rehearse()
     script_process.warm_up()
     gc.collect()
+    _bridge_parts[:] = filter(_is_part_of_bridge, gc.get_objects())
+    gc.freeze()
 
 
 def prepare(config):
@@ -43,6 +49,9 @@ def prepare(config):
     if "random" in sys.modules:  # its state is in the snapshot, so every run would draw the same numbers
         sys.modules["random"].seed()
     _set_up(config)
+    gc.unfreeze()
+    gc.collect()  # what only the bridge and its event loop held
+    gc.freeze()
     show_hooks.install()
     _emitter = emit.Emitter(FRAME_FD)
     scope, loop = tools.fresh_scope(), tools.ToolLoop()
@@ -117,16 +126,21 @@ def _remove_bridges():
             module = sys.modules.pop(name)
             if isinstance(module, types.ModuleType):
                 module.__dict__.clear()
-    gc.collect()
-    for thing in gc.get_objects():
-        if type(thing) is dict:  # CPython keeps a copy of the contents of a built-in module, and recreates it from that
-            if thing.get("__name__") in _BRIDGES | _REMOVED:
-                thing.clear()
-        elif _module_of(type(thing)).startswith("_pyodide") and hasattr(thing, "__dict__"):
-            thing.__dict__.clear()  # finders and loaders that are still referenced, and the objects that they hold
+    for thing in [*_bridge_parts, *filter(_is_part_of_bridge, gc.get_objects())]:  # the latter are made after the snapshot
+        content = thing if type(thing) is dict else thing.__dict__
+        content.clear()
+    thing = content = None
+    _bridge_parts.clear()
     sys.modules.pop("ctypes", None)
     sys.meta_path.insert(0, _NoBridges())
     sys.breakpointhook, sys.excepthook = sys.__breakpointhook__, sys.__excepthook__
+
+
+def _is_part_of_bridge(thing):
+    """True for what CPython recreates a built-in module from, and for finders, loaders and what else holds JavaScript's objects."""
+    if type(thing) is dict:
+        return thing.get("__name__") in _BRIDGES | _REMOVED
+    return _module_of(type(thing)).startswith("_pyodide") and hasattr(thing, "__dict__")
 
 
 class _NoBridges:

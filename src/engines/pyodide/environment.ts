@@ -16,7 +16,7 @@ import type { StartGuest } from './spare.ts'
 import { unpackWheels } from './wheels.ts'
 
 /** Incremented if the content of snapshots changes for a reason that no digest shows. */
-const RECIPE = 3
+const RECIPE = 4
 /** The heap of V8, for file names and JSON. Python's memory and files lie outside of it. */
 const HEAP_MiB = 128
 const ENVIRONMENT = {
@@ -187,8 +187,7 @@ function contentsFor(environment: EngineEnvironment, snapshot: Snapshot | undefi
       '--permission',
       ...readable.map((path) => `--allow-fs-read=${path}`),
       '--allow-worker', // the watchdog, started before anything else, and the interrupts of a session
-      '--disallow-code-generation-from-strings',
-      '--wasm-lazy-validation', // functions are validated at their first call; most are never called
+      '--disallow-code-generation-from-strings', // V8's other flags are set in the process, in guest/flags.ts
       `--max-old-space-size=${HEAP_MiB}`,
       '--no-warnings',
       environment.guest,

@@ -55,6 +55,7 @@ def makes(one):
     except Exception:
         return None
 made = [makes(one) for one in kin(object) if one.__name__.startswith(words)]
+gc.unfreeze()
 things = sorted({type(o).__name__ for o in gc.get_objects() if type(o).__name__.startswith(words)})
 hooks = [type(h).__module__ for h in sys.meta_path + sys.path_hooks if "pyodide" in (type(h).__module__ or "")]
 frames, at = [], sys._getframe()

@@ -1,4 +1,5 @@
 import { ERRNO, type FileSystem } from './emscripten.ts'
+import { SHARED } from './shared.ts'
 import type { Traffic } from './traffic.ts'
 import { FDS, type RunMessage, writeFully } from './wire.ts'
 
@@ -7,20 +8,6 @@ const SIGALRM = 14
 /** The maximum time in the shared memory, 12 days: the sum of two does not overflow. */
 const LONGEST_MS = 2 ** 30
 const MAJOR = 64
-
-/** The places in the memory that a script's clock shares with the watchdog. Times are in milliseconds. */
-export const SHARED: {
-  readonly on: 0
-  /** The time at which the process must end, its waits not counted; 0 while the watchdog has no such task. */
-  readonly endsAt: 1
-  readonly maxWait: 2
-  readonly waited: 3
-  /** The start of its current wait; 0 while it does not wait. */
-  readonly waitsSince: 4
-  /** The number of the cell that the host interrupts; 0 if none. */
-  readonly interrupted: 5
-  readonly size: 6
-} = { on: 0, endsAt: 1, maxWait: 2, waited: 3, waitsSince: 4, interrupted: 5, size: 6 }
 
 /**
  * The clock of a script. Python reads this "buffer" every few dozen steps of its loop and takes a value as a signal, so that no

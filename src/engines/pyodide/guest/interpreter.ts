@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { pathToFileURL } from 'node:url'
 import { guardBridge } from './bridge.ts'
 import type { Pyodide, WasmApi, WasmMemory } from './emscripten.ts'
+import { setScriptFlags } from './flags.ts'
 import { loadProgram } from './program.ts'
 import type { Snapshot } from './snapshot.ts'
 
@@ -46,13 +47,14 @@ export async function loadInterpreter(directory: string, { maxBytes, snapshot }:
     closeBridge = guardBridge((imports as { env: Record<string, unknown> }).env)
     const made = await api.instantiate(bytes, imports)
     memory = made.instance.exports['memory'] as WasmMemory
-    if (snapshot !== undefined) growTo(memory, heapSizeOf(await snapshot.memory))
+    if (snapshot !== undefined) growTo(memory, snapshot.heapBytes)
     return made
   }
   const { loadPyodide } = (await import(`${url}pyodide.mjs`)) as {
     loadPyodide: (options: object) => Promise<Pyodide>
   }
   const lock = JSON.parse(readFileSync(`${directory}pyodide-lock.json`, 'utf8')) as { info: { abi_version: string } }
+  setScriptFlags() // before any code of Pyodide is compiled, and after Node's own is loaded
   const { create, createCodeCache, isFromCache } = loadProgram(directory, snapshot?.cachedCode)
   const pyodide = await loadPyodide({
     indexURL: url,
@@ -61,16 +63,31 @@ export async function loadInterpreter(directory: string, { maxBytes, snapshot }:
     jsglobals: Object.freeze(Object.create(null) as object),
     env: { HOME: '/tmp', LANG: 'C.UTF-8', USER: 'sandbox', LOGNAME: 'sandbox' },
     createPyodideModule: create,
-    ...(snapshot === undefined ? { _makeSnapshot: true } : { _loadSnapshot: snapshot.memory }),
+    ...(snapshot === undefined ? { _makeSnapshot: true } : { _loadSnapshot: loadedBy(snapshot, () => memory) }),
   })
   if (memory === undefined || closeBridge === undefined) throw new Error('Pyodide has no memory')
   const libc = `pyemscripten ${lock.info.abi_version.replace('_', '.')}`
   return { pyodide, memory, createCodeCache, isFromCache, libc, closeBridge }
 }
 
-/** A snapshot is a head, whose second word is its length, and the memory. */
-function heapSizeOf(snapshot: Uint8Array): number {
-  return snapshot.length - new DataView(snapshot.buffer, snapshot.byteOffset).getUint32(4, true)
+/**
+ * A stand-in for the memory that Pyodide serialized. Pyodide asks for the part that follows the head, and copies it into its memory.
+ * At that moment the snapshot writes itself there, and the part is empty.
+ */
+function loadedBy(snapshot: Snapshot, memoryNow: () => WasmMemory | undefined): Uint8Array {
+  const { head } = snapshot
+  const loaded = Uint8Array.from(head) // aligned: Pyodide reads words from it
+  const subarray = (start: number, end?: number): Uint8Array => {
+    if (end !== undefined) return head.subarray(start, end)
+    const memory = memoryNow()
+    if (start !== head.length || memory === undefined)
+      throw new Error(
+        'this version of Pyodide restores snapshots in another way; install the one that Sandglass supports',
+      )
+    snapshot.restore(new Uint8Array(memory.buffer))
+    return new Uint8Array()
+  }
+  return Object.defineProperty(loaded, 'subarray', { value: subarray })
 }
 
 function growTo(memory: WasmMemory, bytes: number): void {

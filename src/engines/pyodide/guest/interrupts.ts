@@ -1,6 +1,6 @@
 import { Socket } from 'node:net'
 import { workerData } from 'node:worker_threads'
-import { SHARED } from './devices.ts'
+import { SHARED } from './shared.ts'
 import { FDS } from './wire.ts'
 
 /* A separate thread of the instance of a session. The host sends the number of a cell, to interrupt it while it blocks the main

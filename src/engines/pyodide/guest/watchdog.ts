@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs'
-import { workerData } from 'node:worker_threads'
-import { SHARED } from './devices.ts'
+import { parentPort, workerData } from 'node:worker_threads'
+import { SHARED } from './shared.ts'
 import { FDS } from './wire.ts'
 
 /* A separate thread that ends the process if its memory exceeds the limit, if the host has ended, or if a script that may wait
@@ -10,6 +10,7 @@ const POLL_MS = 50
 const { maxRssBytes, shared, origin } = workerData as { maxRssBytes: number; shared: Int32Array; origin: bigint }
 const pause = new Int32Array(new SharedArrayBuffer(4))
 const parent = process.ppid
+parentPort?.postMessage('watching')
 
 for (;;) {
   Atomics.wait(shared, SHARED.on, 0)

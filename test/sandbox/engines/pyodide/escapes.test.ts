@@ -40,6 +40,7 @@ emit_result(sorted(set(found)))
 test('no object of JavaScript is among all objects of the interpreter', async () => {
   const script = `
 import gc, sys
+gc.unfreeze()
 seen, pending, found = set(), list(gc.get_objects()), []
 while pending:
     thing = pending.pop()
@@ -52,6 +53,18 @@ while pending:
 emit_result([len(seen) > 10_000, found])
 `
   expect(await runOn(engine, script)).toMatchObject({ error: null, finalData: [true, []] })
+})
+
+test('what only the bridge to JavaScript held is gone, also among frozen objects', async () => {
+  const script = `
+import gc
+frozen = gc.get_freeze_count()
+gc.unfreeze()
+unreachable = gc.collect()
+classes = {f'{kind.__module__}.{kind.__name__}' for kind in gc.get_objects() if isinstance(kind, type)}
+emit_result([frozen > 1000, unreachable, sorted(classes & {'pyodide.webloop.WebLoop', '_pyodide._importhook.JsLoader'})])
+`
+  expect(await runOn(engine, script)).toMatchObject({ error: null, finalData: [true, 0, []] })
 })
 
 test('the file system holds Python only, and only the four directories can be written', async () => {

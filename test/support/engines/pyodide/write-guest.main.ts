@@ -14,5 +14,8 @@ mkdirSync(directory, { recursive: true })
 writeFileSync(join(directory, 'package.json'), '{"type":"module"}')
 for (const name of readdirSync(SOURCE)) {
   const script = stripTypeScriptTypes(readFileSync(join(SOURCE, name), 'utf8'))
-  writeFileSync(join(directory, name.replace(/\.ts$/, '.js')), script.replaceAll(/(from '\.\/[^']+)\.ts'/g, "$1.js'"))
+  writeFileSync(
+    join(directory, name.replace(/\.ts$/, '.js')),
+    script.replaceAll(/((?:from |import\()'\.\/[^']+)\.ts'/g, "$1.js'"),
+  )
 }
