@@ -3,9 +3,9 @@ import { checkOptions } from './check-options.ts'
 import { connect, type Daemon } from './daemon.ts'
 import { fetchDaemonInfo, timeOf } from './daemon-info.ts'
 import { discard, isUnknown } from './discard.ts'
-import { Semaphore } from './semaphore.ts'
+import { type OwnerState, Semaphore } from '../../support/index.ts'
 import type { DockerEngineOptions } from './options.ts'
-import { LABEL, ownerPid, type OwnerState, ownerState } from './owner.ts'
+import { LABEL, ownerPid, ownerState } from './owner.ts'
 
 /** A container of Sandglass, in use or left by an owner that died. */
 export interface ContainerResource {

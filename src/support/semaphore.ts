@@ -1,4 +1,4 @@
-import { SandglassError } from '../../errors/index.ts'
+import { SandglassError } from '../errors/index.ts'
 
 /** Limits the number of concurrent tasks; the others wait in order. */
 export class Semaphore {
@@ -35,7 +35,7 @@ export class Semaphore {
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {
         this.#waiting.delete(enter)
-        reject(new SandglassError('aborted', 'aborted while a container waited for its turn to start'))
+        reject(new SandglassError('aborted', 'aborted while a sandbox waited for its turn to start'))
       }
       const enter = (): void => {
         this.#waiting.delete(enter)
