@@ -101,8 +101,10 @@ class Roots:
         # script can neither remove nor replace.
         self._roots = [open_real_directory(path) for path in paths]
         self._modes = {root: stat.S_IMODE(os.fstat(root).st_mode) for root in self._roots}
+        # The volumes of a pod belong to root. Nobody in the sandbox can change their modes, or set their times but to now.
+        self._foreign = {root for root in self._roots if os.fstat(root).st_uid != os.geteuid()}
         for root in self._roots:
-            os.utime(root, (0, 0))
+            self._set_times(root)
 
     def wipe(self, budget_sec):
         """Empties every root. Returns False if that fails or takes longer than the budget."""
@@ -131,11 +133,14 @@ class Roots:
     def _restore(self, root):
         """Restores times, extended attributes and flags of a root directory, which could carry data from run to run."""
         now = os.fstat(root)
-        if now.st_mtime_ns != 0 or now.st_atime_ns != 0:
-            os.utime(root, (0, 0))
+        if root in self._foreign or now.st_mtime_ns != 0 or now.st_atime_ns != 0:
+            self._set_times(root)
         for name in _xattrs(root):
             os.removexattr(root, name)
         _clear_inode_flags(root)
+
+    def _set_times(self, root):
+        os.utime(root, None if root in self._foreign else (0, 0))
 
 
 class Terminals:
