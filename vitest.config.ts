@@ -109,6 +109,7 @@ const config: ViteUserConfig = {
         { name: 'slow', include: [SLOW], exclude: WAITING, maxWorkers: 2, order: 3 },
         { name: 'daemon', include: ['test/daemon/**/*.test.ts'], exclude: [], maxWorkers: 2, order: 4 },
         { name: 'postgres', include: ['test/postgres/**/*.test.ts'], exclude: [], maxWorkers: 2, order: 4 },
+        { name: 'cluster', include: ['test/cluster/**/*.test.ts'], exclude: [], maxWorkers: 2, order: 4 },
         { name: 'campaign', include: ['test/campaign/**/*.test.ts'], exclude: [], maxWorkers: 1, order: 5 },
       ].map(({ order, ...project }) => ({
         test: {

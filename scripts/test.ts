@@ -1,5 +1,5 @@
 /**
- * The tests of one rung: `node scripts/test.ts [unit | default | postgres | all] [arguments for vitest]`. Beside vitest run the Python
+ * The tests of one rung: `node scripts/test.ts [unit | default | postgres | cluster | all] [arguments for vitest]`. Beside vitest run the Python
  * tests of the harness. After it come what they say, the engines side by side, and the slowest files. The last line is the sum:
  * `N passed, N failed`.
  */
@@ -17,6 +17,7 @@ const RUNGS = {
   unit: { projects: ['unit', 'timers'], pythons: 0 },
   default: { projects: ['waiting', 'library', 'unit', 'timers', 'sandbox'], pythons: 1 },
   postgres: { projects: ['postgres'], pythons: 0 },
+  cluster: { projects: ['cluster'], pythons: 0 },
   all: {
     projects: ['waiting', 'library', 'unit', 'timers', 'sandbox', 'slow', 'daemon', 'postgres', 'campaign'],
     pythons: Infinity,

@@ -38,11 +38,11 @@ const NOT_THE_ENGINE: ReadonlySet<string> = new Set([
 export function enginesFor(options: SandglassOptions, engines: EngineTable = ENGINES): EngineMaker[] {
   const { engine = 'auto' } = options
   if (typeof engine === 'object') return [() => Promise.resolve(engine)]
-  const makers = Object.entries(engines).map(([name, { load }]) => {
+  const makers = Object.entries(engines).map(([name, { load, isNamedOnly = false }]) => {
     const make: EngineMaker = async () => (await load()).makeEngine((options as Record<string, object>)[name])
-    return { name, make }
+    return { name, make, isNamedOnly }
   })
-  if (engine === 'auto') return makers.map(({ make }) => make)
+  if (engine === 'auto') return makers.filter(({ isNamedOnly }) => !isNamedOnly).map(({ make }) => make)
   const chosen = makers.find(({ name }) => name === engine)
   if (chosen !== undefined) return [chosen.make]
   const known = ['auto', ...Object.keys(engines)]

@@ -20,7 +20,7 @@ import { CONTROL, type TestSelection, type Mutation } from './mutations/mutation
 import { MUTATIONS } from './mutations/mutations.ts'
 import { type Noticed, readNoticed, RECORD, withSection } from './mutations/noticed.ts'
 import type { Trial } from './mutations/trial.ts'
-import { ENGINE_NAMES } from '../../src/engines/index.ts'
+import { MACHINE_ENGINES } from '../../test/support/walls.ts'
 import { filesOf } from './files.ts'
 import { machine } from '../../test/support/machine.ts'
 import { planTable, plannedCases } from './plan.ts'
@@ -48,7 +48,7 @@ else process.exitCode = values.mutate ? await mutate() : await suite(enginesOf(v
 /** Runs the suite on the given engines, which must be usable, or on all usable ones. */
 async function suite(engines: readonly string[] | undefined): Promise<number> {
   const files = filesOf(engines, { withOthers: values.full })
-  const required = values.engine === 'all' ? [...ENGINE_NAMES, 'gvisor'].join(',') : engines?.join(',')
+  const required = values.engine === 'all' ? [...MACHINE_ENGINES, 'gvisor'].join(',') : engines?.join(',')
   const child = spawn('vitest', ['run', ...files], {
     stdio: 'inherit',
     env: { ...process.env, ...(required === undefined ? {} : { SANDGLASS_TEST_REQUIRE: required }) },
@@ -158,8 +158,8 @@ function chosenMutations(): readonly Mutation[] {
 }
 
 function enginesOf(list: string | undefined): readonly string[] | undefined {
-  const engines = list === 'all' ? ENGINE_NAMES : list?.split(',')
-  const unknown = engines?.filter((engine) => !ENGINE_NAMES.some((name) => name === engine)) ?? []
-  if (unknown.length > 0) throw new TypeError(`unknown engine ${unknown.join(', ')}; use ${ENGINE_NAMES.join(', ')}`)
+  const engines = list === 'all' ? MACHINE_ENGINES : list?.split(',')
+  const unknown = engines?.filter((engine) => !MACHINE_ENGINES.some((name) => name === engine)) ?? []
+  if (unknown.length > 0) throw new TypeError(`unknown engine ${unknown.join(', ')}; use ${MACHINE_ENGINES.join(', ')}`)
   return engines
 }

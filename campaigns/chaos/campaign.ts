@@ -3,7 +3,7 @@ import { type FaultKind, nameOf } from './fault.ts'
 import { FAULTS } from './faults/index.ts'
 import { faketimeLibrary, Lane } from './lane.ts'
 import { Random } from '../../test/support/random.ts'
-import type { EngineName } from '../../src/engines/index.ts'
+import type { MachineEngine } from '../../test/support/walls.ts'
 import { openSite } from './site.ts'
 import { type StrikeResult, strike } from './strike.ts'
 
@@ -11,7 +11,7 @@ import { type StrikeResult, strike } from './strike.ts'
 export interface CampaignOptions {
   readonly faults: number
   readonly seed: number
-  readonly engines: readonly EngineName[]
+  readonly engines: readonly MachineEngine[]
   /** Duration of a stop, in milliseconds. */
   readonly stopMs: number
   /** Number of hosts per engine that run at the same time. */
@@ -27,7 +27,7 @@ export interface CampaignOptions {
 /** One fault of a campaign with its outcome. */
 export interface Entry extends StrikeResult {
   readonly number: number
-  readonly engine: EngineName
+  readonly engine: MachineEngine
   readonly name: string
   readonly boundMs: number
   readonly boundWhy: string
@@ -36,7 +36,7 @@ export interface Entry extends StrikeResult {
 /** A planned fault and its position in the order. */
 interface PlannedFault {
   readonly number: number
-  readonly engine: EngineName
+  readonly engine: MachineEngine
   readonly kind: FaultKind
   readonly random: Random
 }
@@ -64,7 +64,7 @@ export async function campaign(options: CampaignOptions): Promise<readonly Entry
 }
 
 /** The kinds of fault that this machine can inject into an engine. */
-export function kindsOf(engine: EngineName): {
+export function kindsOf(engine: MachineEngine): {
   readonly kinds: readonly FaultKind[]
   readonly leftOut: string | undefined
 } {

@@ -1,6 +1,6 @@
 import type { ChaosHost } from './host.ts'
 import type { Random } from '../../test/support/random.ts'
-import type { EngineName } from '../../src/engines/index.ts'
+import type { MachineEngine } from '../../test/support/walls.ts'
 import type { Site } from './site.ts'
 
 /** The means of a fault. */
@@ -23,7 +23,7 @@ export type Lift = () => void | Promise<void>
 export interface FaultKind {
   readonly fault: string
   readonly target: string
-  readonly engines: readonly EngineName[]
+  readonly engines: readonly MachineEngine[]
   /** Work time of the running scripts, in seconds; `deadlineSec` is their deadline. */
   readonly workSec: number
   readonly deadlineSec: number

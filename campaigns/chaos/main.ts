@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util'
 import { campaign, kindsOf } from './campaign.ts'
 import { summaryOf, tableOf } from './summary.ts'
 import { type ChaosRun, fillPage } from './page.ts'
-import { ENGINE_NAMES } from '../../src/engines/index.ts'
+import { MACHINE_ENGINES } from '../../test/support/walls.ts'
 import { requireDockerEngine } from '../../test/support/docker-engine.ts'
 import { exitOnSignals } from '../../test/support/exit-on-signals.ts'
 import { machine } from '../../test/support/machine.ts'
@@ -30,9 +30,9 @@ const { values } = parseArgs({
     from: { type: 'string' },
   },
 })
-const engines = values.engine === 'all' ? ENGINE_NAMES : ENGINE_NAMES.filter((name) => name === values.engine)
+const engines = values.engine === 'all' ? MACHINE_ENGINES : MACHINE_ENGINES.filter((name) => name === values.engine)
 if (engines.length === 0)
-  throw new TypeError(`--engine: ${values.engine} must be one of ${ENGINE_NAMES.join(', ')}, all`)
+  throw new TypeError(`--engine: ${values.engine} must be one of ${MACHINE_ENGINES.join(', ')}, all`)
 const readNumber = (name: 'faults' | 'seed' | 'stop' | 'lanes'): number => {
   const value = Number(values[name])
   if (!Number.isSafeInteger(value) || value < (name === 'seed' ? 0 : 1))

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import type { EngineName } from '../../src/engines/index.ts'
+import type { MachineEngine } from '../../test/support/walls.ts'
 import { listResources } from '../../src/engines/local/index.ts'
 import type { EngineUnderTest, SandboxProcess } from '../adversarial/driver/engine.ts'
 import { openEngine as openDocker } from '../adversarial/engines/docker.ts'
@@ -45,7 +45,7 @@ const DISK_MIB = { local: 24, docker: 8, pyodide: 64 } as const
 const DAEMON_BYTES = 1536 * 1024 * 1024
 
 /** Makes a site for an engine. Docker needs an image, which is copied from the daemon at DOCKER_HOST. */
-export async function openSite(name: EngineName, image = ''): Promise<Site> {
+export async function openSite(name: MachineEngine, image = ''): Promise<Site> {
   removeOrphans()
   const directory = openDirectory(`${SITE}-${process.pid}`)
   const cleanUpAtExit = (): void => removeSite(directory)

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { ENGINE_NAMES } from '../../src/engines/index.ts'
+import { MACHINE_ENGINES } from '../../test/support/walls.ts'
 import type { Installed } from './install.ts'
 
 /** One row of the comparison. */
@@ -31,7 +31,7 @@ export function peers(at: Installed | undefined): Peer[] {
     command: [at?.python ?? '', '-B', join(DRIVERS, 'python/main.py'), id],
     packages,
   })
-  const own = ENGINE_NAMES.map(sandglass)
+  const own = MACHINE_ENGINES.map(sandglass)
   if (at === undefined) return own
   return [
     ...own,

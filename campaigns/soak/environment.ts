@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { dockerEngine, localEngine, pyodideEngine } from '../../src/index.ts'
 import { commandLineOf, descendantsOf, processOf } from '../../test/support/processes.ts'
 import { containerId, dockerRemains, processesNaming } from './docker-remains.ts'
-import type { EngineName } from '../../src/engines/index.ts'
+import type { MachineEngine } from '../../test/support/walls.ts'
 import { firstProcessOf, localRemains } from './local-remains.ts'
 import { pyodideRemains } from './pyodide-remains.ts'
 import { entriesOf, type Place, type Remains } from './remains.ts'
@@ -12,7 +12,7 @@ import { type WatchedEngine, watchEngine } from './watched-engine.ts'
 
 /** An engine with private directories, and functions that inspect its sandboxes from the host. */
 export interface SoakEnvironment {
-  readonly name: EngineName
+  readonly name: MachineEngine
   readonly engine: WatchedEngine
   /** Resources on the machine that belong to no living sandbox of the engine. */
   remains(of?: Pick<WatchedEngine, 'living' | 'ended'>): Promise<Remains>
@@ -27,7 +27,7 @@ export interface SoakEnvironment {
 }
 
 /** Opens an environment. Until it is closed, TMPDIR of this process points into it, so that files of other programs do not count. */
-export function openEnvironment(name: EngineName): SoakEnvironment {
+export function openEnvironment(name: MachineEngine): SoakEnvironment {
   const before = process.env['TMPDIR']
   const directory = mkdtempSync(join(tmpdir(), 'sandglass-soak-'))
   chmodSync(directory, 0o755) // sandboxes enter it by uids of their own
@@ -70,7 +70,7 @@ export function openEnvironment(name: EngineName): SoakEnvironment {
 }
 
 /** The processes to kill. @throws Error when there are none, because the sandbox must be running a script. */
-function targets(name: EngineName, engine: WatchedEngine, sandboxId: string): number[] {
+function targets(name: MachineEngine, engine: WatchedEngine, sandboxId: string): number[] {
   const found = {
     local: () => firstProcessOf(sandboxId) ?? [],
     docker: () =>

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { EngineName } from '../../src/engines/index.ts'
+import type { MachineEngine } from '../../test/support/walls.ts'
 import type { ErrorKind, ExecutionResult, ExecutionStatus, Sandglass } from '../../src/index.ts'
 import type { SandboxCapabilities } from '../../src/engine.ts'
 import type { Random } from '../../test/support/random.ts'
@@ -7,7 +7,7 @@ import type { Random } from '../../test/support/random.ts'
 /** The means of a run of the soak. */
 export interface RunContext {
   readonly sg: Sandglass
-  readonly engine: EngineName
+  readonly engine: MachineEngine
   /** Sends SIGKILL to PID 1 of a sandbox, or to the Pyodide instance, which has no broker. */
   readonly killSandbox: (sandboxId: string) => void
 }

@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { ENGINE_NAMES } from '../../src/engines/index.ts'
+import { MACHINE_ENGINES } from '../../test/support/walls.ts'
 import type { SoakOptions } from './summary.ts'
 
 /** Options of `npm run soak`. */
@@ -33,8 +33,9 @@ export function readOptions(argv: readonly string[]): SoakCommand {
       picture: { type: 'string' },
     },
   })
-  const engine = ENGINE_NAMES.find((name) => name === values.engine)
-  if (engine === undefined) throw new TypeError(`--engine: ${values.engine} must be one of ${ENGINE_NAMES.join(', ')}`)
+  const engine = MACHINE_ENGINES.find((name) => name === values.engine)
+  if (engine === undefined)
+    throw new TypeError(`--engine: ${values.engine} must be one of ${MACHINE_ENGINES.join(', ')}`)
   const minutes = positive('--minutes', values.minutes)
   return {
     engine,

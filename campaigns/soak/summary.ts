@@ -1,5 +1,5 @@
 import { machine } from '../../test/support/machine.ts'
-import type { EngineName } from '../../src/engines/index.ts'
+import type { MachineEngine } from '../../test/support/walls.ts'
 import { type Growth, type GrowthBound, growthOf } from './growth.ts'
 import type { Unexpected } from './load.ts'
 import type { Sample } from './sample.ts'
@@ -15,7 +15,7 @@ export const BOUNDS: Readonly<Record<'held' | 'rss', GrowthBound>> = {
 
 /** Options of a soak. */
 export interface SoakOptions {
-  readonly engine: EngineName
+  readonly engine: MachineEngine
   readonly minutes: number
   readonly concurrency: number
   readonly seed: number

@@ -12,6 +12,7 @@ const HOLDS: Readonly<Record<string, string>> = {
   'engines/docker': "containers over Docker's API, demultiplexer, images, mounts, probes",
   'engines/pyodide':
     'Python in WebAssembly: a broker on the host, the snapshot, probes; `guest/` is the program of the child process',
+  'engines/kubernetes': "pods over Kubernetes' API, the channel by `exec`, probes",
   environments:
     'packages for sandboxes: requirements, the installer uv, the cache of read-only directories, trust in names',
   engines: 'the table of engines',

@@ -2,6 +2,7 @@ import type { EngineModule, ReportLine, SandboxReport } from '../sandbox/index.t
 import type { Given } from './args.ts'
 import { type Context, supportsAnsi } from './context.ts'
 import { EXIT } from './exit-codes.ts'
+import { enginesToAsk } from './options.ts'
 import { escapeForMessage } from './terminal-text.ts'
 
 const LABEL_WIDTH = 12
@@ -9,15 +10,19 @@ const LABEL_WIDTH = 12
 /** `sandglass doctor`: probes the engines and reports what is in force. Resolves to the exit code. */
 export async function doctor(given: Given, context: Context): Promise<number> {
   const probed: Probed[] = []
-  for (const { load } of Object.values(context.engines)) probed.push(await probe(await load(), context.signal))
+  for (const { row, options } of enginesToAsk(given, context.engines)) {
+    probed.push(await probe(await row.load(), options, context.signal))
+  }
   context.signal.throwIfAborted()
-  const auto = probed.find(({ report }) => report.usable)?.report.engine ?? null
+  const usable = probed.find(({ report }) => report.usable)?.report.engine ?? null
+  // An engine that must be named is none that `auto` takes.
+  const auto = usable === null || context.engines[usable]?.isNamedOnly === true ? null : usable
   if (given.has('--json')) {
     await context.stdout.line({ v: 1, auto, engines: probed.map(({ report }) => toLine(report)) })
   } else {
-    await context.stdout.write(formatReports(auto, probed, context.stdout.isTerminal && supportsAnsi(context)))
+    await context.stdout.write(formatReports(usable, auto, probed, context.stdout.isTerminal && supportsAnsi(context)))
   }
-  return auto === null ? EXIT.missing : EXIT.ok
+  return usable === null ? EXIT.missing : EXIT.ok
 }
 
 /** A report, with the lines that its engine alone has. */
@@ -26,8 +31,8 @@ interface Probed {
   readonly lines: readonly ReportLine[]
 }
 
-async function probe(module: EngineModule, signal: AbortSignal): Promise<Probed> {
-  const engine = module.makeEngine()
+async function probe(module: EngineModule, options: object, signal: AbortSignal): Promise<Probed> {
+  const engine = module.makeEngine(options)
   try {
     const own = await engine.report({ signal })
     const report = (await module.extendReport?.(own, signal)) ?? own
@@ -71,17 +76,24 @@ function toSnakeCase(given: object): Record<string, boolean> {
 }
 
 /** The reports for a person. */
-function formatReports(auto: string | null, probed: readonly Probed[], coloured: boolean): string {
+function formatReports(
+  usable: string | null,
+  auto: string | null,
+  probed: readonly Probed[],
+  coloured: boolean,
+): string {
   const paint = (code: number, text: string): string => (coloured ? `\u001B[${code}m${text}\u001B[39m` : text)
   const blocks = probed.map(({ report, lines }) => {
     const mark = report.usable ? paint(32, '✓') : paint(31, '✗')
-    const title = `${mark} ${report.engine.padEnd(10)}${report.usable ? report.level : 'not usable'}`
+    const title = `${mark} ${`${report.engine} `.padEnd(10)}${report.usable ? report.level : 'not usable'}`
     return [title, ...[...factsOf(report, lines), ...reasonsOf(report)].map(formatLine)].join('\n')
   })
   const verdict =
-    auto === null
+    usable === null
       ? 'No engine is usable here: scripts cannot run until one of the above is fixed.'
-      : `--engine auto takes ${auto}.`
+      : auto === null
+        ? `--engine ${usable} works; auto never takes it.`
+        : `--engine auto takes ${auto}.`
   return `${[...blocks, verdict].join('\n\n')}\n`
 }
 

@@ -159,8 +159,8 @@ const OWN_FLAGS: Readonly<Record<CommandName, Specs>> = {
   runs: { ...COMMON, ...JOURNAL, '--limit': { value: 'N' } },
   show: { ...COMMON, ...JOURNAL, '--html': {}, '--out': { value: 'FILE' } },
   doctor: COMMON,
-  ps: COMMON,
-  prune: COMMON,
+  ps: { ...COMMON, '--engine': { value: 'NAME' } },
+  prune: { ...COMMON, '--engine': { value: 'NAME' } },
 }
 
 /** The commands that start a sandbox, and so take the flags of the engines. */
@@ -174,6 +174,7 @@ const STARTS_SANDBOX: readonly CommandName[] = [
   'solve',
   'agent',
   'env',
+  'doctor',
 ]
 
 /** Every command. */

@@ -358,24 +358,30 @@ Example:
   sandglass show last --html --out run.html
 `,
   doctor: `Probe the engines with the flags that scripts run with, and report what is in force.
-Exit code 0 when an engine is usable, else 8.
+Exit code 0 when an engine is usable, else 8. It asks kubernetes only where it is named, because that starts a pod.
 
-Usage: sandglass doctor [--json]
+Usage: sandglass doctor [FLAGS]
 
+  --json                    one JSON line
+${ENGINE_FLAGS}
 Example:
   sandglass doctor --json | jq -r .auto
 `,
   ps: `List every process, control group, record, unused directory, uid lock and container of Sandglass on this machine,
 and the state of its owner.
 
-Usage: sandglass ps [--json]
+Usage: sandglass ps [--json] [--engine NAME]
+
+  --engine NAME             that engine alone; the pods of kubernetes are listed only so
 
 Example:
   sandglass ps --json      prints [] when there is nothing
 `,
   prune: `Remove what sandboxes of dead owners left, never what a living owner holds. Prints what it removed.
 
-Usage: sandglass prune [--json]
+Usage: sandglass prune [--json] [--engine NAME]
+
+  --engine NAME             that engine alone; the pods of kubernetes are removed only so
 
 Example:
   sandglass prune

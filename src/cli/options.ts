@@ -1,4 +1,4 @@
-import { ENGINES, type EngineTable } from '../engines/index.ts'
+import { type EngineRow, ENGINES, type EngineTable } from '../engines/index.ts'
 import { ExecutionMode, type Policy } from '../executor/index.ts'
 import type { SandglassOptions } from '../index.ts'
 import { type Requirement, REQUIREMENTS, type ResourceLimits, resolveLimits } from '../sandbox/index.ts'
@@ -44,6 +44,20 @@ export function parseSandboxFlags(given: Given, engines: EngineTable = ENGINES):
     mode: mode === ExecutionMode.PLAN ? ExecutionMode.PLAN : ExecutionMode.INTERACTIVE,
     policy: POLICIES.find((one) => one === policy),
   }
+}
+
+/**
+ * The engines that a command asks: the one that `--engine` names, with its options, else all that need not be named.
+ * @throws UsageError.
+ */
+export function enginesToAsk(
+  given: Given,
+  engines: EngineTable,
+): readonly { readonly name: string; readonly row: EngineRow; readonly options: Record<string, string> }[] {
+  const engine = chooseEngine(given, engines)
+  return Object.entries(engines)
+    .filter(([name, row]) => (engine === 'auto' ? row.isNamedOnly !== true : name === engine))
+    .map(([name, row]) => ({ name, row, options: engineOptions(given, name, engines)[name] ?? {} }))
 }
 
 function chooseEngine(given: Given, engines: EngineTable): string {

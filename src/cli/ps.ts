@@ -5,6 +5,7 @@ import type { Given } from './args.ts'
 import { type Context, note } from './context.ts'
 import { EXIT } from './exit-codes.ts'
 import { failureOf } from './failure.ts'
+import { enginesToAsk } from './options.ts'
 import { table } from './table.ts'
 
 /** `sandglass ps`: every resource of Sandglass on the machine. Resolves to the exit code. */
@@ -40,8 +41,9 @@ async function printResources(
   cacheOperation: () => Promise<readonly Resource[]>,
   nothing: string,
 ): Promise<number> {
-  const { resources: found, problems } = await runOnEngines(context, operation)
-  const resources = [...found, ...(await cacheOperation())]
+  const { resources: found, problems } = await runOnEngines(given, context, operation)
+  // Caches belong to no engine.
+  const resources = [...found, ...(given.has('--engine') ? [] : await cacheOperation())]
   if (given.has('--json')) await context.stdout.line(resources)
   else if (resources.length > 0) await context.stdout.write(tableOf(resources))
   else if (problems.length === 0) await context.stdout.write(`${nothing}\n`)
@@ -54,14 +56,15 @@ async function printResources(
 
 /** Runs an operation on all engines. Returns their resources, and the error of each engine that failed. */
 async function runOnEngines(
+  given: Given,
   { engines }: Context,
   operation: (engine: EngineModule) => Promise<readonly Resource[]> | undefined,
 ): Promise<{ resources: Resource[]; problems: { engine: string; error: SandglassError }[] }> {
   const resources: Resource[] = []
   const problems: { engine: string; error: SandglassError }[] = []
-  for (const [engine, { load }] of Object.entries(engines)) {
+  for (const { name: engine, row } of enginesToAsk(given, engines)) {
     try {
-      resources.push(...((await operation(await load())) ?? []))
+      resources.push(...((await operation(await row.load())) ?? []))
     } catch (error) {
       if (!(error instanceof SandglassError)) throw error
       problems.push({ engine, error })

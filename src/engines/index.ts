@@ -1,5 +1,6 @@
 import type { EngineModule } from '../sandbox/index.ts'
 import type { DockerEngineOptions } from './docker/index.ts'
+import type { KubernetesEngineOptions } from './kubernetes/index.ts'
 import type { LocalEngineOptions } from './local/index.ts'
 import type { PyodideEngineOptions } from './pyodide/index.ts'
 
@@ -23,6 +24,8 @@ export interface EngineRow {
   readonly pages: readonly string[]
   /** Flags of the command line that set an option of this engine alone. */
   readonly flags: Readonly<Record<string, EngineFlag>>
+  /** True if it is used only where it is named: `auto` never takes it, and `doctor`, `ps` and `prune` ask it by `--engine` alone. */
+  readonly isNamedOnly?: boolean
   readonly load: () => Promise<EngineModule>
 }
 
@@ -79,6 +82,27 @@ export const ENGINES = {
     pages: ['limitations/pyodide.md'] as const,
     flags: {},
     load: async (): Promise<EngineModule<PyodideEngineOptions>> => (await import('./pyodide/index.ts')).pyodideModule,
+  },
+  /** Options of the Kubernetes engine. */
+  kubernetes: {
+    wall: 'pods of a Kubernetes cluster',
+    machines: 'any that reaches the API server of a cluster',
+    python: 'that of the image, or `kubernetes.python`',
+    workspaces: 'yes',
+    programs: 'yes',
+    sessions: 'yes',
+    checkpoints: 'yes',
+    pages: ['kubernetes.md', 'limitations/kubernetes.md'] as const,
+    flags: {
+      '--image': { option: 'image', value: 'REF', help: 'the container image, default python:3.12-slim' },
+      '--kubeconfig': { option: 'kubeconfig', value: 'FILE', help: 'the kubeconfig, default KUBECONFIG' },
+      '--context': { option: 'context', value: 'NAME', help: 'a context of the kubeconfig, default its current one' },
+      '--namespace': { option: 'namespace', value: 'NAME', help: 'the namespace of the pods' },
+    },
+    // A pod in the cluster of whatever context is current would be a surprise.
+    isNamedOnly: true,
+    load: async (): Promise<EngineModule<KubernetesEngineOptions>> =>
+      (await import('./kubernetes/index.ts')).kubernetesModule,
   },
 }
 

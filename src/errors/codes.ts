@@ -14,6 +14,11 @@ export type ErrorCode =
   | 'docker_unreachable'
   | 'docker_permission'
   | 'docker_tls'
+  | 'kubernetes_client_missing'
+  | 'kubernetes_config'
+  | 'kubernetes_unreachable'
+  | 'kubernetes_permission'
+  | 'kubernetes_refused'
   | 'image_missing'
   | 'runtime_unknown'
   | 'pyodide_missing'
@@ -133,8 +138,32 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
     retryable: false,
   },
   docker_permission: { meaning: "This user may not use Docker's socket.", retryable: false },
-  image_missing: { meaning: 'The Docker daemon does not have the image.', retryable: false },
-  runtime_unknown: { meaning: 'The Docker daemon knows no runtime of that name.', retryable: false },
+  kubernetes_client_missing: {
+    meaning: 'The engine kubernetes needs the npm packages @kubernetes/client-node and ws, which are not installed.',
+    retryable: false,
+  },
+  kubernetes_config: {
+    meaning: 'There is no kubeconfig, it cannot be read, or it lacks the context.',
+    retryable: false,
+  },
+  kubernetes_unreachable: {
+    meaning: 'The API server does not answer, or answers that it cannot serve the request now.',
+    retryable: true,
+  },
+  kubernetes_permission: {
+    meaning: 'The API server refuses a request of this account; the message names the verb and the resource.',
+    retryable: false,
+  },
+  kubernetes_refused: {
+    meaning:
+      'The cluster refuses the pod, by quota or policy, or no node has room for it; the message holds its reason.',
+    retryable: true,
+  },
+  image_missing: { meaning: 'The Docker daemon does not have the image, or no node can pull it.', retryable: false },
+  runtime_unknown: {
+    meaning: 'The Docker daemon knows no runtime of that name, or the cluster no RuntimeClass.',
+    retryable: false,
+  },
   pyodide_missing: {
     meaning: 'The engine pyodide needs the npm package pyodide, in the version that the message names.',
     retryable: false,

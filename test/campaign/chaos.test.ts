@@ -4,7 +4,7 @@ import { requireLocalEngine } from '../support/local-engine.ts'
 import { requirePrivateDaemon } from '../support/docker-daemon.ts'
 import { skipFor } from '../support/required.ts'
 import { campaign, kindsOf, lineOf } from '../../campaigns/chaos/campaign.ts'
-import type { EngineName } from '../../src/engines/index.ts'
+import type { MachineEngine } from '../support/walls.ts'
 
 /* Injects every kind of fault once, with short stops; `npm run chaos` is the long form. */
 
@@ -18,7 +18,7 @@ const { skip: noDaemon } = requirePrivateDaemon()
 if (process.getuid?.() !== 0) skipFor('local', 'chaos mounts disks and moves processes: it needs root')
 const noRoot = process.getuid?.() !== 0
 
-const engines: readonly { readonly engine: EngineName; readonly isSkipped: boolean }[] = [
+const engines: readonly { readonly engine: MachineEngine; readonly isSkipped: boolean }[] = [
   { engine: 'local', isSkipped: noRoot || noLocal },
   { engine: 'docker', isSkipped: noRoot || noDocker || noDaemon },
   { engine: 'pyodide', isSkipped: noRoot },

@@ -1,5 +1,9 @@
-import type { EngineName } from '../../src/engines/index.ts'
+import { ENGINE_NAMES, type EngineName } from '../../src/engines/index.ts'
 import type { CaseSelection } from '../../src/testing/index.ts'
+
+/** The engines whose sandboxes are on this machine. The campaigns run on them. */
+export type MachineEngine = Exclude<EngineName, 'kubernetes'>
+export const MACHINE_ENGINES: readonly MachineEngine[] = ENGINE_NAMES.filter((name) => name !== 'kubernetes')
 
 /** An engine, or a variant of one: `pyodide-box` is `pyodide` in bubblewrap, `gvisor` is `docker` with the runtime runsc. */
 export type TestedEngineName = EngineName | 'gvisor' | 'pyodide-box'
@@ -15,6 +19,7 @@ export const CONFORMANCE: Readonly<Record<TestedEngineName, CaseSelection | unde
   gvisor: { walls: ['channel', 'kernel'], sampleEvery: 8 },
   pyodide: { walls: ['engine', 'channel', 'broker', 'webassembly'], sampleEvery: 12 },
   'pyodide-box': { walls: ['engine'], sampleEvery: 16 },
+  kubernetes: { walls: ['engine', 'channel', 'kernel'], sampleEvery: 8 },
 }
 
 /** The engines that the suites run on, in the order of the table above. */

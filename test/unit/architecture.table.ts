@@ -68,6 +68,12 @@ export const ROOMS: readonly Room[] = [
     packages: ['dockerode'],
   },
   {
+    name: 'engines/kubernetes',
+    path: 'src/engines/kubernetes/',
+    mayImport: [...FOUNDATION, 'protocol', 'sandbox'],
+    packages: ['@kubernetes/client-node', 'ws'],
+  },
+  {
     name: 'engines/pyodide',
     path: 'src/engines/pyodide/',
     mayImport: [...FOUNDATION, 'protocol', 'sandbox'],

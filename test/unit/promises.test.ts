@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { FAULTS } from '../../campaigns/chaos/faults/index.ts'
-import { ENGINE_NAMES } from '../../src/engines/index.ts'
+import { MACHINE_ENGINES } from '../support/walls.ts'
 import { testTitles } from '../support/test-titles.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
@@ -78,7 +78,7 @@ describe('docs/promises.md', () => {
   })
 
   test('P-51 has the current number of kinds of faults', () => {
-    const kinds = ENGINE_NAMES.map(
+    const kinds = MACHINE_ENGINES.map(
       (engine) => `${FAULTS.filter(({ engines }) => engines.includes(engine)).length} on \`${engine}\``,
     )
     const number = `kinds: ${kinds.join(', ')}`

@@ -17,7 +17,7 @@ describe('SANDGLASS_TEST_REQUIRE', () => {
     '%j is refused: it would require less',
     (value) => {
       vi.stubEnv('SANDGLASS_TEST_REQUIRE', value)
-      expect(() => isRequired('local')).toThrow('it knows local, docker, pyodide, gvisor')
+      expect(() => isRequired('local')).toThrow('it knows local, docker, pyodide, kubernetes, gvisor')
     },
   )
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { ENGINE_NAMES, type EngineName } from '../../../src/engines/index.ts'
+import { MACHINE_ENGINES, type MachineEngine } from '../../../test/support/walls.ts'
 import type { RunOptions } from '../../../src/options/index.ts'
 import type { Answer } from '../driver/answer.ts'
 import type { SandboxProcess } from '../driver/engine.ts'
@@ -18,7 +18,7 @@ export interface ExpectedRun {
 
 /** The host's observations during a case. */
 export interface Observation {
-  readonly engine: EngineName
+  readonly engine: MachineEngine
   readonly first: Answer
   /** The run of `next`, in the same sandbox; null without `next`. */
   readonly second: Answer | null
@@ -39,7 +39,7 @@ export interface FreshCase {
   readonly title: string
   /** Set for an attack that works: how far it gets. The case fails when this changes. */
   readonly finding?: string
-  readonly engines: readonly EngineName[]
+  readonly engines: readonly MachineEngine[]
   /** Python, after {@link PRELUDE}. `@@NAME@@` stands for a value of the fixtures. */
   readonly script: string
   readonly options?: RunOptions
@@ -51,7 +51,7 @@ export interface FreshCase {
   readonly expectedNext?: ExpectedRun
   /** Different expectations per engine. */
   readonly differs?: Partial<
-    Record<EngineName, { readonly expected?: ExpectedRun; readonly expectedNext?: ExpectedRun }>
+    Record<MachineEngine, { readonly expected?: ExpectedRun; readonly expectedNext?: ExpectedRun }>
   >
   /** True when the attack may destroy the sandbox, as documented. Default: the same sandbox serves the next run. */
   readonly costsSandbox?: boolean
@@ -60,9 +60,9 @@ export interface FreshCase {
 }
 
 /** The engines whose scripts are Linux processes. */
-export const LINUX: readonly EngineName[] = ENGINE_NAMES.filter((name) => name !== 'pyodide')
+export const LINUX: readonly MachineEngine[] = MACHINE_ENGINES.filter((name) => name !== 'pyodide')
 
-export const ALL: readonly EngineName[] = ENGINE_NAMES
+export const ALL: readonly MachineEngine[] = MACHINE_ENGINES
 
 /** Returns a `host` check: the first run settled within this time. */
 export function settlesWithin(ms: number): (observed: Pick<Observation, 'first'>) => void {

@@ -10,7 +10,7 @@ import { fillIn, type Fixtures, makeFixtures } from '../driver/fixtures.ts'
 import type { TestedEngine } from '../engines/tested.ts'
 import { selectAttacks } from '../walls.ts'
 import { FRESH } from './cases/index.ts'
-import type { EngineName } from '../../../src/engines/index.ts'
+import type { MachineEngine } from '../../../test/support/walls.ts'
 import { type FreshCase, type Observation, PRELUDE, type ExpectedRun } from './fresh-case.ts'
 
 /** Deadline of a case without one of its own, in seconds. */
@@ -26,7 +26,7 @@ const EXTRA = new Map([['ABSTRACT_NAME', ABSTRACT]])
 
 /** All attacks that are for an engine, one after the other in one sandbox, without a checker. */
 export async function freshAttacks(tested: TestedEngine): Promise<void> {
-  const name = tested.name as EngineName
+  const name = tested.name as MachineEngine
   const { skip, open } = await tested.ready()
 
   describe.skipIf(skip)(`attacks that start from SECURITY.md, on the ${name} engine`, () => {
@@ -65,7 +65,7 @@ export async function freshAttacks(tested: TestedEngine): Promise<void> {
 }
 
 /** The areas that have attacks for an engine. */
-function casesOf(name: EngineName): (readonly [string, readonly FreshCase[]])[] {
+function casesOf(name: MachineEngine): (readonly [string, readonly FreshCase[]])[] {
   const all = FRESH.flatMap(([area, cases, walls]) => cases.map((given) => ({ area, given, walls })))
   const mine = all.filter(({ given }) => given.engines.includes(name))
   const selected = selectAttacks(name, mine, ({ walls }) => walls)
@@ -76,7 +76,7 @@ function casesOf(name: EngineName): (readonly [string, readonly FreshCase[]])[] 
 
 async function attack(
   given: FreshCase,
-  name: EngineName,
+  name: MachineEngine,
   engine: EngineUnderTest,
   sandglass: Sandglass,
   fixtures: Fixtures,

@@ -2,13 +2,13 @@ import { execFileSync } from 'node:child_process'
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { FaultKind, FaultContext, Lift } from '../fault.ts'
-import type { EngineName } from '../../../src/engines/index.ts'
+import type { MachineEngine } from '../../../test/support/walls.ts'
 import { keepFull } from '../small-disk.ts'
 import { COMPLETED, DAEMON_LOST_MS, GRACE_MS, LONG_SEC, LOST, SHORT_SEC, TIMED_OUT } from './bounds.ts'
 
 const HOUR_MS = 3_600_000
 /** Free descriptors, fewer than a new sandbox needs. A container needs one connection, and some are already open. */
-const FEW_FILES: Readonly<Record<EngineName, number>> = { local: 4, docker: 1, pyodide: 4 }
+const FEW_FILES: Readonly<Record<MachineEngine, number>> = { local: 4, docker: 1, pyodide: 4 }
 /** Interval at which the limit of descriptors follows those that are open. */
 const FOLLOW_MS = 50
 
@@ -133,7 +133,7 @@ function makeReadOnly({ site, host }: FaultContext): Lift {
  * that ends during it, such as one that was being removed when the fault began, would otherwise make room for a new one.
  */
 function limitDescriptors({ host, site, random }: FaultContext): Lift {
-  const spare = random.below(FEW_FILES[site.engine.name as EngineName])
+  const spare = random.below(FEW_FILES[site.engine.name as MachineEngine])
   const limit = (soft: number): void => void execFileSync('prlimit', ['--pid', String(host.pid), `--nofile=${soft}:`])
   const before = Number(
     execFileSync('prlimit', ['--pid', String(host.pid), '--nofile', '--noheadings', '--output=SOFT'], {

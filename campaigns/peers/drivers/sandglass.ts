@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type { EngineName } from '../../../src/engines/index.ts'
+import type { MachineEngine } from '../../../test/support/walls.ts'
 import type * as Sandglass from '../../../src/index.ts'
 import { z } from 'zod'
 import { type Peer, serve } from './serve.ts'
@@ -21,7 +21,7 @@ async function main(): Promise<void> {
   })
   const peer: Peer = {
     async open(seconds) {
-      const sg = await createSandglass({ engine: engine as EngineName })
+      const sg = await createSandglass({ engine: engine as MachineEngine })
       const run = async (code: string, tools: (typeof add)[]): Promise<string> => {
         const limits = seconds === undefined ? {} : { limits: { executionTimeoutSec: seconds } }
         const result = await sg.run(code, { ...limits, tools })

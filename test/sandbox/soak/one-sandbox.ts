@@ -1,6 +1,6 @@
 import { afterEach } from 'vitest'
 import { type SoakEnvironment, openEnvironment } from '../../../campaigns/soak/environment.ts'
-import type { EngineName } from '../../../src/engines/index.ts'
+import type { MachineEngine } from '../../support/walls.ts'
 import { resolveLimits, sandboxLimits } from '../../../src/sandbox/index.ts'
 import { eventually } from '../../support/eventually.ts'
 
@@ -23,7 +23,7 @@ export async function kindsLeft(of: SoakEnvironment): Promise<string[]> {
 }
 
 /** An engine on which one sandbox lives. */
-export async function withSandbox(name: EngineName): Promise<{ at: SoakEnvironment; end: () => Promise<void> }> {
+export async function withSandbox(name: MachineEngine): Promise<{ at: SoakEnvironment; end: () => Promise<void> }> {
   const at = (environment = openEnvironment(name))
   const sandbox = await at.engine.create(SPEC)
   at.noteExistingFiles()

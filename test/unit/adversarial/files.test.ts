@@ -1,17 +1,17 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { ENGINE_NAMES } from '../../../src/engines/index.ts'
 import { filesOf } from '../../../campaigns/adversarial/files.ts'
+import { MACHINE_ENGINES } from '../../support/walls.ts'
 
 const HERE = join(import.meta.dirname, '../../campaign/adversarial')
 
 test('the files of all engines together are all files that run scripts on an engine', () => {
-  const named = filesOf(ENGINE_NAMES)
+  const named = filesOf(MACHINE_ENGINES)
   const all = readdirSync(HERE, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.test.ts'))
     .map((file) => join('test/campaign/adversarial', file))
-  const about = all.filter((file) => ENGINE_NAMES.some((engine) => file.includes(engine)))
+  const about = all.filter((file) => MACHINE_ENGINES.some((engine) => file.includes(engine)))
   expect(about.filter((file) => !named.some((name) => file.startsWith(name)))).toEqual([])
   expect(named.filter((name) => !about.some((file) => file.startsWith(name)))).toEqual([])
   expect(all.every((file) => file.startsWith(filesOf()[0] ?? ''))).toBe(true)

@@ -34,7 +34,7 @@ test('the table shows each case with its walls and engines, and counts', () => {
   const table = planTable(plan)
   expect(table.split('\n')).toHaveLength(plan.length + 1)
   expect(table).toContain(first?.name)
-  expect(table).toMatch(/^\d+ cases: local \d+, docker \d+, gvisor \d+, pyodide \d+, pyodide-box \d+$/m)
+  expect(table).toMatch(/^\d+ cases: local \d+, docker \d+, gvisor \d+, pyodide \d+, pyodide-box \d+, kubernetes \d+$/m)
 })
 
 /** Groups of cases that wait for a feature. */

@@ -6,7 +6,7 @@ import type { Context } from '../../../src/cli/context.ts'
 import { doctor } from '../../../src/cli/doctor.ts'
 import { flagsFor, unknownFlag } from '../../../src/cli/flags.ts'
 import { commandHelp } from '../../../src/cli/help.ts'
-import { parseSandboxFlags } from '../../../src/cli/options.ts'
+import { enginesToAsk, parseSandboxFlags } from '../../../src/cli/options.ts'
 import { Output } from '../../../src/cli/output.ts'
 import { prune, ps } from '../../../src/cli/ps.ts'
 import { enginesFor, openFirstEngine } from '../../../src/engine-choice.ts'
@@ -113,11 +113,11 @@ describe('an engine that is one row of the table', () => {
     expect(() => enginesFor({ engine: 'moon' } as unknown as SandglassOptions)).toThrow(
       new SandglassError(
         'engine_unknown',
-        'engine: unknown engine "moon". Choose one of: auto, local, docker, pyodide',
+        'engine: unknown engine "moon". Choose one of: auto, local, docker, pyodide, kubernetes',
       ),
     )
     expect(() => enginesFor({ engine: 'sun' } as unknown as SandglassOptions, WITH_MOON)).toThrow(
-      'Choose one of: auto, local, docker, pyodide, moon',
+      'Choose one of: auto, local, docker, pyodide, kubernetes, moon',
     )
   })
 
@@ -130,6 +130,18 @@ describe('an engine that is one row of the table', () => {
     expect([await opened, tried]).toEqual(['docker', ['moon', 'local', 'docker']])
   })
 
+  test('that must be named is not tried by auto, and doctor and ps leave it out without its name', async () => {
+    const named = { moon: ROW, mars: { ...ROW, isNamedOnly: true } }
+    expect([enginesFor({}, named).length, enginesFor({ engine: 'mars' } as never, named).length]).toEqual([1, 1])
+    const asked = (...words: string[]): readonly string[] =>
+      enginesToAsk(parseArgs(words, flagsFor(named).doctor), named).map(({ name }) => name)
+    expect([asked(), asked('--engine', 'mars'), asked('--engine', 'moon')]).toEqual([['moon'], ['mars'], ['moon']])
+    const alone: EngineTable = { moon: { ...ROW, isNamedOnly: true } }
+    const given = parseArgs(['--engine', 'moon'], flagsFor(alone).doctor)
+    const probed = await output((context) => doctor(given, context), alone)
+    expect([probed.code, probed.stdout.split('\n').at(-2)]).toEqual([0, '--engine moon works; auto never takes it.'])
+  })
+
   test('is an engine of the command line, with flags of its own', () => {
     const given = parseArgs(['--engine', 'moon', '--crater', 'Plato'], flagsFor(WITH_MOON).run)
     expect(parseSandboxFlags(given, WITH_MOON).options).toMatchObject({ engine: 'moon', moon: { crater: 'Plato' } })
@@ -140,7 +152,7 @@ describe('an engine that is one row of the table', () => {
     const misspelt = parseArgs(['--engine', 'mon'], flagsFor(WITH_MOON).run)
     expect(() => parseSandboxFlags(misspelt, WITH_MOON)).toThrow('unknown engine "mon". Did you mean "moon"?')
     expect(unknownFlag('--crater', 'ps', WITH_MOON)).toContain(
-      'run, exec, shell, repl, batch, check, solve, agent and env have it',
+      'run, exec, shell, repl, batch, check, solve, agent, env and doctor have it',
     )
   })
 
@@ -150,12 +162,14 @@ describe('an engine that is one row of the table', () => {
       parseSandboxFlags(parseArgs(['--engine', engine, '--image', 'x'], flagsFor(sharing).run), sharing).options
     expect(image('moon')).toMatchObject({ engine: 'moon', moon: { image: 'x' } })
     expect(image('docker')).toMatchObject({ engine: 'docker', docker: { image: 'x' } })
-    expect(() => image('local')).toThrow('belongs to the engine docker or moon: add --engine docker or --engine moon')
+    expect(() => image('local')).toThrow(
+      'belongs to the engine docker or kubernetes or moon: add --engine docker or --engine kubernetes or --engine moon',
+    )
   })
 
   test.each(['run', 'batch', 'check', 'solve'] as const)('is in the help of %s', (command) => {
     const help = commandHelp(command, WITH_MOON)
-    expect(help).toMatch(/--engine NAME +auto, local, docker, pyodide or moon;/)
+    expect(help).toMatch(/--engine NAME +auto, local, docker, pyodide, kubernetes or moon;/)
     expect(help).toMatch(/--crater NAME +where it lands, default Tycho; with --engine moon\n/)
   })
 

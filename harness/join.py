@@ -1,0 +1,85 @@
+"""Receives the three standard streams of a harness from the container beside it: the first steps of a pod's PID 1.
+
+The kernel tells the uid of whoever connects. The listener takes one connection and is gone before any script exists. The streams
+of the container itself are not used: a runtime writes them to the logs of the node.
+"""
+
+import json
+import os
+import stat
+import sys
+
+import _socket
+
+# Writable file systems in which scripts can write to nothing; the harness checks /dev.
+EXPECTED = ("/", "/proc", "/dev", "/dev/pts")
+
+
+def check_files(sizes):
+    """Ends if a script could write to other file systems than these, or one of them is larger than asked for."""
+    with open("/proc/self/mountinfo") as file:
+        mounts = [line.split(" ", 6)[4:6] for line in file]
+    for path, options in mounts:
+        if path in sizes or path in EXPECTED or path.startswith(("/proc/", "/sys/")) or "ro" in options.split(","):
+            continue
+        try:
+            mode = os.stat(path).st_mode
+        except PermissionError:  # as the file for a last message, in a directory that only root may enter
+            continue
+        if stat.S_ISDIR(mode) or (stat.S_ISREG(mode) and os.access(path, os.W_OK)):
+            sys.exit(f"scripts could write to {path}, a file system without a limit; see docs/kubernetes.md")
+    for path, size in sizes.items():
+        found = os.statvfs(path)
+        if found.f_blocks * found.f_frsize > size + os.sysconf("SC_PAGE_SIZE"):
+            sys.exit(f"{path} has no limit of {size} bytes: the cluster does not size volumes in memory")
+
+
+def check_process_count():
+    """Ends if the kernel does not count the processes of this user, which nobody else on the node has."""
+    import resource
+
+    pid = os.fork()
+    if pid == 0:
+        resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+        try:
+            os._exit(0 if os.fork() == 0 else 1)
+        except OSError:
+            os._exit(2)
+    if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 2:
+        sys.exit("the kernel does not limit the number of processes of a user here")
+
+
+def receive_streams(name, uid, start_sec):
+    """Waits for the container beside this one, and puts its streams in place of those of this process."""
+    listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+    listener.bind("\0" + name)
+    listener.listen(1)
+    listener.settimeout(start_sec)
+    try:
+        fd, _ = listener._accept()
+    except TimeoutError:
+        sys.exit("nobody connected to the sandbox in time")
+    listener.close()
+    peer = _socket.socket(fileno=fd)
+    peer.settimeout(start_sec)
+    found = int.from_bytes(peer.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)[4:8], sys.byteorder)
+    if found != uid:
+        sys.exit(f"uid {found} connected to the sandbox")
+    _, passed, _, _ = peer.recvmsg(1, _socket.CMSG_SPACE(12))
+    peer.close()
+    data = b"".join(part for _, _, part in passed)
+    fds = [int.from_bytes(data[at : at + 4], sys.byteorder) for at in range(0, len(data), 4)]
+    if len(fds) != 3:
+        sys.exit("the container beside the sandbox passed no streams")
+    for target, fd in enumerate(fds):
+        os.dup2(fd, target)
+        os.close(fd)
+
+
+def join(config):
+    receive_streams(config["name"], config["uid"], config["start_sec"])
+    check_files(config["sizes"])
+    check_process_count()
+
+
+join(json.loads(sys.argv[2]))

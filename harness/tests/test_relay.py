@@ -1,0 +1,98 @@
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import threading
+import unittest
+import uuid
+
+HERE = pathlib.Path(__file__).parent.parent
+SOURCE = (HERE / "relay.py").read_text(encoding="utf-8")
+SILENCE_SEC = 0.5
+
+
+def piece(data):
+    return len(data).to_bytes(4, "big") + data
+
+
+class PiecesTest(unittest.TestCase):
+    def test_the_bytes_for_the_broker_are_the_same_wherever_the_stream_is_cut(self):
+        names = {}
+        exec(SOURCE.removesuffix("main()\n"), names)
+        stream = piece(b"hello") + piece(b"") + piece(b"w" * 300) + piece(b"\n")
+        for size in (1, 2, 3, 7, len(stream)):
+            pieces = names["Pieces"]()
+            out = b"".join(pieces.push(stream[at : at + size]) for at in range(0, len(stream), size))
+            self.assertEqual(out, b"hello" + b"w" * 300 + b"\n")
+
+
+class RelayTest(unittest.TestCase):
+    """Runs `relay()` of the program between two pipes."""
+
+    def setUp(self):
+        self.broker, writes = os.pipe()
+        program = SOURCE.removesuffix("main()\n") + f"relay({writes}, {SILENCE_SEC})\n"
+        self.process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, pass_fds=[writes])
+        os.close(writes)
+        self.addCleanup(self.process.wait)
+        self.addCleanup(self.process.stdin.close)
+
+    def send(self, data):
+        self.process.stdin.write(data)
+        self.process.stdin.flush()
+
+    def test_it_passes_bytes_on_and_ends_with_its_input(self):
+        self.addCleanup(os.close, self.broker)
+        self.send(piece(b"one") + piece(b"") + piece(b"two"))
+        got = b""
+        while len(got) < 6:
+            got += os.read(self.broker, 100)
+        self.assertEqual(got, b"onetwo")
+        self.process.stdin.close()
+        self.assertEqual(self.process.wait(), 0)
+        self.assertEqual(os.read(self.broker, 1), b"")
+
+    def test_it_ends_without_heartbeats(self):
+        self.addCleanup(os.close, self.broker)
+        self.send(piece(b""))
+        self.assertEqual(self.process.wait(timeout=10), 0)
+
+    def test_it_ends_with_the_broker(self):
+        self.send(piece(b"one"))
+        self.assertEqual(os.read(self.broker, 100), b"one")
+        os.close(self.broker)
+        self.assertEqual(self.process.wait(timeout=10), 0)
+
+    def test_a_broker_that_takes_nothing_stops_the_reading(self):
+        self.addCleanup(os.close, self.broker)
+        data = os.urandom(1 << 20)
+        writer = threading.Thread(target=lambda: self.send(piece(data)))
+        writer.start()
+        got = b""
+        while len(got) < len(data):
+            got += os.read(self.broker, 1 << 16)
+        writer.join()
+        self.assertEqual(got, data)
+
+
+class JoinTest(unittest.TestCase):
+    def test_a_peer_with_another_uid_than_the_expected_one_ends_the_sandbox(self):
+        name = f"sandglass-test-{uuid.uuid4()}"
+        source = (HERE / "join.py").read_text(encoding="utf-8")
+        program = source[: source.rindex("\njoin(")] + f"\nreceive_streams({name!r}, {os.getuid() + 1}, 10)\n"
+        process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE)
+        peer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.addCleanup(peer.close)
+        while process.poll() is None:
+            try:
+                peer.connect("\0" + name)
+                break
+            except ConnectionRefusedError:
+                continue
+        _, said = process.communicate()
+        self.assertEqual((process.returncode, said), (1, f"uid {os.getuid()} connected to the sandbox\n".encode()))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,200 @@
+import { existsSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import type * as Client from '@kubernetes/client-node'
+import type { CoreV1Api, KubeConfig } from '@kubernetes/client-node'
+import type { WebSocket } from 'ws'
+import { messageOf, SandglassError } from '../../errors/index.ts'
+import { explainError, statusOf, timeoutError } from './explain.ts'
+import type { KubernetesEngineOptions } from './options.ts'
+
+/** A connection to an API server; nothing is sent before the first call. */
+export interface Cluster {
+  /** The address of the API server, for messages. */
+  readonly server: string
+  readonly context: string
+  readonly namespace: string
+  /** The time that the API server may take to answer, in milliseconds. */
+  readonly timeoutMs: number
+  /**
+   * Waits for a request for at most `timeoutMs`. A server that is busy or starting (429, 5xx) is asked again.
+   * @throws SandglassError with a code that names the problem.
+   */
+  call<T>(what: string, request: (api: CoreV1Api) => Promise<T>, signal?: AbortSignal): Promise<T>
+  /** Starts a program in a container. @throws as `call` */
+  exec(pod: string, container: string, command: readonly string[], signal?: AbortSignal): Promise<WebSocket>
+}
+
+const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount/token'
+/** The last version closes standard input alone; servers before 1.30 have the other. */
+const EXEC_PROTOCOLS = ['v5.channel.k8s.io', 'v4.channel.k8s.io']
+const MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+/** The pauses before a busy server is asked again. */
+const RETRY_MS = [100, 300, 1000, 2000]
+
+/**
+ * Loads the client and the configuration.
+ * @throws SandglassError `kubernetes_client_missing`, `kubernetes_config`.
+ */
+export async function connect(options: KubernetesEngineOptions): Promise<Cluster> {
+  const { client, Socket } = await loadClient()
+  const config = new client.KubeConfig()
+  loadConfig(config, options)
+  const { server } = currentCluster(config)
+  const api = config.makeApiClient(client.CoreV1Api)
+  const timeoutMs = options.apiTimeoutMs ?? 10_000
+  const context = config.getCurrentContext()
+  const namespace = options.namespace ?? (config.getContextObject(context)?.namespace || 'default')
+  const within = async <T>(what: string, work: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> => {
+    const { promise: interrupted, reject } = Promise.withResolvers<never>()
+    const timer = setTimeout(() => reject(timeoutError(server, what, timeoutMs)), timeoutMs)
+    const onAbort = (): void => reject(new SandglassError('aborted', `aborted while waiting for Kubernetes to ${what}`))
+    signal?.addEventListener('abort', onAbort)
+    if (signal?.aborted === true) onAbort()
+    try {
+      return await Promise.race([work(), interrupted])
+    } catch (error) {
+      throw error instanceof SandglassError ? error : explainError(error, what, server)
+    } finally {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', onAbort)
+    }
+  }
+  return {
+    server,
+    context,
+    namespace,
+    timeoutMs,
+    call: (what, request, signal) => within(what, () => askAgain(() => request(api), timeoutMs), signal),
+    exec(pod, container, command, signal) {
+      const query = new URLSearchParams([
+        ['container', container],
+        ...['stdin', 'stdout', 'stderr'].map((stream): [string, string] => [stream, 'true']),
+        ...command.map((word): [string, string] => ['command', word]),
+      ])
+      const path = `/api/v1/namespaces/${namespace}/pods/${pod}/exec?${query.toString()}`
+      const opening = openSocket(Socket, config, `${server.replace(/^http/, 'ws')}${path}`)
+      return within('start a program in a pod', () => opening, signal).catch((error: unknown) => {
+        opening.then(
+          (late) => late.terminate(),
+          () => undefined,
+        )
+        throw error
+      })
+    },
+  }
+}
+
+async function loadClient(): Promise<{
+  readonly client: typeof Client
+  readonly Socket: typeof WebSocket
+}> {
+  try {
+    const [client, { WebSocket: Socket }] = await Promise.all([import('@kubernetes/client-node'), import('ws')])
+    return { client, Socket }
+  } catch (error) {
+    throw new SandglassError(
+      'kubernetes_client_missing',
+      'the engine kubernetes needs the packages @kubernetes/client-node and ws: npm install @kubernetes/client-node ws',
+      { cause: error },
+    )
+  }
+}
+
+/** True if a configuration is given, or the environment or the service account of a pod provides one. */
+export function hasConfig({ kubeconfig }: KubernetesEngineOptions = {}): boolean {
+  return kubeconfig !== undefined || isSet('KUBECONFIG') || existsSync(homeConfig()) || existsSync(SERVICE_ACCOUNT)
+}
+
+function loadConfig(config: KubeConfig, options: KubernetesEngineOptions): void {
+  if (!hasConfig(options)) {
+    throw configError(
+      `no kubeconfig: KUBECONFIG is not set, ${homeConfig()} does not exist, and this process has no service account; ` +
+        'set the option kubernetes.kubeconfig',
+    )
+  }
+  try {
+    if (options.kubeconfig !== undefined) config.loadFromFile(options.kubeconfig)
+    else if (isSet('KUBECONFIG') || existsSync(homeConfig())) config.loadFromDefault()
+    else config.loadFromCluster()
+  } catch (error) {
+    throw configError(`the kubeconfig cannot be read: ${messageOf(error)}`, error)
+  }
+  if (options.context === undefined) return
+  if (config.getContextObject(options.context) === null) {
+    const names = config.getContexts().map(({ name }) => name)
+    throw configError(`the kubeconfig has no context ${options.context}; it has ${names.join(', ') || 'none'}`)
+  }
+  config.setCurrentContext(options.context)
+}
+
+function currentCluster(config: KubeConfig): { readonly server: string } {
+  const cluster = config.getCurrentCluster()
+  if (cluster === null) {
+    throw configError(`the context ${JSON.stringify(config.getCurrentContext())} of the kubeconfig names no cluster`)
+  }
+  return { server: cluster.server.replace(/\/+$/, '') }
+}
+
+function configError(message: string, cause?: unknown): SandglassError {
+  return new SandglassError('kubernetes_config', message, { cause })
+}
+
+function isSet(name: string): boolean {
+  return (process.env[name] ?? '') !== ''
+}
+
+function homeConfig(): string {
+  return join(homedir(), '.kube', 'config')
+}
+
+async function askAgain<T>(request: () => Promise<T>, withinMs: number): Promise<T> {
+  const start = performance.now()
+  for (const pauseMs of RETRY_MS) {
+    try {
+      return await request()
+    } catch (error) {
+      const status = statusOf(error)
+      const isBusy = status !== undefined && (status === 429 || status >= 500)
+      if (!isBusy || performance.now() - start + pauseMs > withinMs) throw error
+      await new Promise((resolve) => {
+        setTimeout(resolve, pauseMs)
+      })
+    }
+  }
+  return request()
+}
+
+/** Opens a WebSocket with the credentials of the configuration, which may run a program or refresh a token. */
+async function openSocket(Socket: typeof WebSocket, config: KubeConfig, url: string): Promise<WebSocket> {
+  const tls = {}
+  await config.applyToHTTPSOptions(tls)
+  const socket = new Socket(url, EXEC_PROTOCOLS, {
+    ...tls,
+    perMessageDeflate: false,
+    followRedirects: false,
+    maxPayload: MAX_MESSAGE_BYTES,
+  })
+  return new Promise((resolve, reject) => {
+    socket.on('error', reject) // stays: an error without a listener ends the host's process
+    socket.once('unexpected-response', (_request, response) => {
+      const pieces: Buffer[] = []
+      response.on('data', (piece: Buffer) => {
+        if (pieces.length < 16) pieces.push(piece)
+      })
+      response.once('close', () => {
+        reject(
+          Object.assign(new Error(`the server answered ${String(response.statusCode)}`), {
+            statusCode: response.statusCode,
+            body: Buffer.concat(pieces).toString(),
+          }),
+        )
+        socket.terminate()
+      })
+    })
+    socket.once('open', () => {
+      socket.pause() // until the channel listens
+      resolve(socket)
+    })
+  })
+}

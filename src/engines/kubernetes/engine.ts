@@ -1,0 +1,194 @@
+import { randomInt, randomUUID } from 'node:crypto'
+import { messageOf, SandglassError } from '../../errors/index.ts'
+import type { ReadyFrame } from '../../protocol/index.ts'
+import {
+  awaitReady,
+  type CreateOptions,
+  failedChecks,
+  type Sandbox,
+  type SandboxEngine,
+  type SandboxSpec,
+  unlessAborted,
+} from '../../sandbox/index.ts'
+import { Semaphore } from '../../support/index.ts'
+import { checkOptions } from './check-options.ts'
+import { type EngineEnvironment, prepare } from './environment.ts'
+import { enforcedLimits, missingLimits } from './findings.ts'
+import type { KubernetesEngineOptions } from './options.ts'
+import type { ManagedPod } from './pod.ts'
+import { removePod } from './pod.ts'
+import { type PodPlan, TERMINATION_LOG } from './pod-spec.ts'
+import { probe } from './probe.ts'
+import { findFailure, startPod } from './start-pod.ts'
+
+/** Pods that start at the same time: each asks the API server some times a second. */
+const CONCURRENCY = 4
+const START_MS = 60_000
+const IMAGE = 'python:3.12-slim'
+/** Uids of sandboxes: above those of people and services, below the limits of 32 bits. Each pod gets two. */
+const FIRST_UID = 1_000_000
+const UID_PAIRS = 1_000_000_000
+
+/**
+ * Makes sandboxes that are pods of a Kubernetes cluster. It sends no request before its first use.
+ * @throws TypeError naming the option that is wrong.
+ */
+export function kubernetesEngine(options: KubernetesEngineOptions = {}): SandboxEngine {
+  checkOptions(options)
+  const semaphore = new Semaphore(CONCURRENCY)
+  const abandoned = new Set<string>()
+  let found: Promise<EngineEnvironment> | undefined
+  const getEnvironment = async (): Promise<EngineEnvironment> => {
+    const preparing = (found ??= prepare(options))
+    try {
+      return await preparing
+    } catch (error) {
+      if (found === preparing) found = undefined // a missing part may be available next time
+      throw error
+    }
+  }
+  /** Tries once more to remove pods whose removal was not confirmed. */
+  const retryAbandoned = async ({ cluster }: EngineEnvironment): Promise<void> => {
+    const names = [...abandoned]
+    abandoned.clear()
+    for (const name of names) if (!(await removePod(cluster, name))) abandoned.add(name)
+  }
+  const create = async (spec: SandboxSpec, given: CreateOptions = {}): Promise<Sandbox> => {
+    refuseDirectories(spec)
+    const at = await unlessAborted(getEnvironment(), given.signal, 'reading the configuration of Kubernetes')
+    const abandon = (name: string): void => void abandoned.add(name)
+    if (abandoned.size > 0) void retryAbandoned(at)
+    return semaphore.run(() => createSandbox({ at, options, spec, given, abandon }), given.signal)
+  }
+  return {
+    name: 'kubernetes',
+    place: `${options.kubeconfig ?? process.env['KUBECONFIG'] ?? ''} ${options.context ?? ''}`,
+    create,
+    report: (given) => probe({ getEnvironment, create: (spec) => create(spec, given), image: options.image ?? IMAGE }),
+    async close() {
+      const at = await found?.catch(() => undefined)
+      found = undefined
+      if (at !== undefined) await retryAbandoned(at)
+    },
+  }
+}
+
+/** Pods have no directories of this machine. */
+function refuseDirectories({ packages, toolsDir }: SandboxSpec): void {
+  const named = [...(packages === undefined ? [] : ['packages']), ...(toolsDir === undefined ? [] : ['toolsDir'])]
+  if (named.length === 0) return
+  throw new SandglassError(
+    'feature_unavailable',
+    `the engine kubernetes has no ${named.join(' and no ')} yet: put them into its image, or choose another engine`,
+  )
+}
+
+interface Creation {
+  readonly at: EngineEnvironment
+  readonly options: KubernetesEngineOptions
+  readonly spec: SandboxSpec
+  readonly given: CreateOptions
+  readonly abandon: (name: string) => void
+}
+
+async function createSandbox(creation: Creation): Promise<Sandbox> {
+  const { rootOnlyDirs } = creation.at
+  for (;;) {
+    const [directory = '', next] = rootOnlyDirs
+    try {
+      return await createWith(directory, creation)
+    } catch (error) {
+      if (next === undefined || !messageOf(error).includes(`${directory}/${TERMINATION_LOG}`)) throw error
+      if (rootOnlyDirs[0] === directory) rootOnlyDirs.shift()
+    }
+  }
+}
+
+async function createWith(rootOnlyDir: string, { at, options, spec, given, abandon }: Creation): Promise<Sandbox> {
+  const timeoutMs = options.startTimeoutMs ?? START_MS
+  const plan: PodPlan = {
+    name: `sandglass-${randomUUID()}`,
+    image: options.image ?? IMAGE,
+    python: options.python ?? 'python3',
+    runtimeClassName: options.runtimeClassName,
+    rootOnlyDir,
+    cpuRequest: options.cpuRequest,
+    spec,
+    uid: FIRST_UID + 2 * randomInt(UID_PAIRS),
+    ...at.marks,
+    programs: at.programs,
+    startSec: Math.ceil(timeoutMs / 1000),
+  }
+  const { signal } = given
+  const pod = await startPod(at.cluster, { plan, timeoutMs, signal, abandon: () => abandon(plan.name) })
+  try {
+    const ready = await awaitReady(pod.channel, {
+      timeoutMs,
+      ...(signal === undefined ? {} : { signal }),
+      lastOutput: () => pod.lastOutput(),
+    })
+    verify(ready, plan)
+    return sandboxOf(plan, pod, ready)
+  } catch (error) {
+    const why = isSilent(error, pod) ? await findFailure(at.cluster, plan) : undefined
+    await pod.kill()
+    if (why !== undefined) throw why
+    if (pod.lastOutput().includes(WITHOUT_PEERS)) throw gvisorError(plan)
+    throw error instanceof SandglassError
+      ? error
+      : new SandglassError('sandbox_setup_failed', messageOf(error), { cause: error })
+  }
+}
+
+/** The words of harness/relay.py on gVisor. */
+const WITHOUT_PEERS = 'this kernel does not tell the uid of a peer'
+
+function gvisorError({ runtimeClassName }: PodPlan): SandglassError {
+  const named = runtimeClassName === undefined ? 'the runtime of the cluster' : `the RuntimeClass ${runtimeClassName}`
+  return new SandglassError(
+    'feature_unavailable',
+    `${named} is gVisor or another kernel that does not tell the uid of a peer, which the engine kubernetes does not serve yet: ` +
+      'choose another one with the option kubernetes.runtimeClassName, or the engine docker with the runtime runsc',
+  )
+}
+
+/** True if a sandbox ended before it could say anything. */
+function isSilent(error: unknown, pod: ManagedPod): boolean {
+  return error instanceof SandglassError && error.code === 'harness_start_failed' && pod.lastOutput() === ''
+}
+
+/** @throws SandglassError naming what is not as it must be. */
+function verify({ checks }: ReadyFrame, { uid }: PodPlan): void {
+  const failed = [
+    // A pod has a network interface beside loopback; the report says so.
+    ...failedChecks({ ...checks, interfaces: 'lo' }),
+    ...(checks['uid'] === uid ? [] : [`it runs as uid ${String(checks['uid'])} and must run as uid ${uid}`]),
+    ...(checks['descriptors_hidden'] === true ? [] : ["the broker's descriptors are open to scripts"]),
+  ]
+  if (failed.length === 0) return
+  throw new SandglassError('sandbox_setup_failed', `the pod failed its checks: ${failed.join('; ')}`)
+}
+
+function sandboxOf({ name, spec: { limits } }: PodPlan, pod: ManagedPod, ready: ReadyFrame): Sandbox {
+  const limitsEnforced = enforcedLimits(limits, ready.checks)
+  const destroy = (): Promise<void> => pod.kill()
+  return {
+    id: name,
+    info: {
+      engine: 'kubernetes',
+      level: 'container',
+      python: ready.python,
+      network: ready.checks['interfaces'] === 'lo' ? 'none' : 'open',
+      limitsEnforced,
+      limitsMissing: missingLimits(limitsEnforced),
+      limits,
+    },
+    channel: pod.channel,
+    ready,
+    closed: pod.closed,
+    // The harness counts and reports them at the end of each run.
+    memoryKills: () => (limitsEnforced.includes('memory') ? 0 : null),
+    destroy,
+    [Symbol.asyncDispose]: destroy,
+  }
+}

@@ -1,0 +1,32 @@
+import { connect, type Cluster } from './cluster.ts'
+import type { KubernetesEngineOptions } from './options.ts'
+import { ownerMarks } from './owner.ts'
+import { removeOrphans } from './pods.ts'
+import { type PodPrograms, readPrograms } from './programs.ts'
+
+/** The cluster and the settings that the engine uses, found at its first use. */
+export interface EngineEnvironment {
+  readonly cluster: Cluster
+  readonly programs: PodPrograms
+  readonly marks: ReturnType<typeof ownerMarks>
+  /** The first one served; a pod that finds it open is made again with the next one. */
+  readonly rootOnlyDirs: string[]
+}
+
+/** Directories that only root may enter: of most images, and of those on Debian whose `/root` is open. */
+const ROOT_ONLY_DIRS = ['/root', '/var/cache/ldconfig']
+
+/**
+ * Reads the configuration, and removes the pods of dead owners.
+ * @throws SandglassError `kubernetes_client_missing`, `kubernetes_config`.
+ */
+export async function prepare(options: KubernetesEngineOptions): Promise<EngineEnvironment> {
+  const cluster = await connect(options)
+  // Orphans block nothing: an account that may not list pods can still run scripts.
+  void removeOrphans(cluster).catch(() => undefined)
+  return { cluster, programs: readPrograms(), marks: ownerMarks(), rootOnlyDirs: directoriesOf(options) }
+}
+
+function directoriesOf({ rootOnlyDir }: KubernetesEngineOptions): string[] {
+  return rootOnlyDir === undefined ? [...ROOT_ONLY_DIRS] : [rootOnlyDir]
+}

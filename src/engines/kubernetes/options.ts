@@ -1,0 +1,32 @@
+/** Options of the Kubernetes engine. */
+export interface KubernetesEngineOptions {
+  /**
+   * Path of a kubeconfig. Default: KUBECONFIG of the environment, else `~/.kube/config`, else the service account of the pod in
+   * which this process runs.
+   */
+  readonly kubeconfig?: string
+  /** A context of the kubeconfig. Default: its current one. */
+  readonly context?: string
+  /** The namespace of the pods. Default: that of the context or of the service account, else `default`. */
+  readonly namespace?: string
+  /** An image with `python3` of at least 3.10, which the nodes can pull. Default `python:3.12-slim`. */
+  readonly image?: string
+  /** The Python in the image: a name on its PATH or an absolute path. Default `python3`. */
+  readonly python?: string
+  /**
+   * A directory of the image that only root may enter. Kubernetes gives each container a file of its node for a last message,
+   * without a size limit; there no script reaches it. Default `/root`, else `/var/cache/ldconfig`.
+   */
+  readonly rootOnlyDir?: string
+  /** A RuntimeClass of the cluster. Default: the cluster's own runtime. One of gVisor is refused. */
+  readonly runtimeClassName?: string
+  /**
+   * The CPUs that the scheduler reserves for a sandbox, at least 0.01. Default: its limit, so that a node never has more sandboxes
+   * than CPUs (QoS class Guaranteed). Idle sandboxes use next to none.
+   */
+  readonly cpuRequest?: number
+  /** The time that a pod may take to be scheduled, to pull its image and to become ready, in milliseconds. Default 60,000. */
+  readonly startTimeoutMs?: number
+  /** The time that the API server may take to answer a request, in milliseconds. Default 10,000. */
+  readonly apiTimeoutMs?: number
+}

@@ -1,0 +1,169 @@
+import type { V1Container, V1Pod, V1ResourceRequirements, V1SecurityContext } from '@kubernetes/client-node'
+import { harnessConfig, INSIDE, PYTHON_FLAGS, type SandboxSpec, scratchSizes } from '../../sandbox/index.ts'
+import type { PodPrograms } from './programs.ts'
+
+/** The plan from which a pod is made. */
+export interface PodPlan {
+  readonly name: string
+  readonly image: string
+  readonly python: string
+  readonly runtimeClassName: string | undefined
+  readonly rootOnlyDir: string
+  /** The CPUs to reserve; undefined for the limit. */
+  readonly cpuRequest: number | undefined
+  readonly spec: SandboxSpec
+  /** The uid of the sandbox; the container beside it has the next one. */
+  readonly uid: number
+  readonly labels: Readonly<Record<string, string>>
+  readonly annotations: Readonly<Record<string, string>>
+  readonly programs: PodPrograms
+  /** The time that the parts of the pod wait for each other, in seconds. */
+  readonly startSec: number
+}
+
+/** The container with the sandbox; it runs as PID 1 of a pid namespace of its own. */
+export const SANDBOX = 'sandbox'
+/** The container beside it, in which an `exec` brings the channel. */
+export const RELAY = 'relay'
+
+/** The host is lost if the container beside the sandbox hears nothing from it for this time. */
+export const SILENCE_SEC = 30
+/** The last fence: the cluster ends the pod after this time, whatever else fails. */
+const LIFETIME_SEC = 86_400
+/** The file for the last message of a container. It is on the disk of the node, open to everybody, and has no size limit. */
+export const TERMINATION_LOG = '.termination-log'
+/** Its own streams are unused, so this holds nothing but the logs of a failed start. */
+const EPHEMERAL_STORAGE = '64Mi'
+const RELAY_CPUS = 0.2
+const RELAY_IDLE_CPUS = 0.01
+const RELAY_MEMORY = '48Mi'
+
+/** The pod of a sandbox, one measure a line. Namespaces with the Pod Security level `restricted` accept it. */
+export function podOf(plan: PodPlan): V1Pod {
+  const { limits } = plan.spec
+  return {
+    metadata: { name: plan.name, labels: { ...plan.labels }, annotations: { ...plan.annotations } },
+    spec: {
+      restartPolicy: 'Never',
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      hostNetwork: false,
+      hostPID: false,
+      hostIPC: false,
+      shareProcessNamespace: false,
+      hostname: 'sandbox',
+      // Scripts must not see the name servers and domains of the cluster.
+      dnsPolicy: 'None',
+      dnsConfig: { nameservers: ['127.0.0.1'], searches: ['.'] },
+      // The harness ends by itself at the end of its channel, and not by SIGTERM.
+      terminationGracePeriodSeconds: 1,
+      activeDeadlineSeconds: LIFETIME_SEC,
+      ...(plan.runtimeClassName === undefined ? {} : { runtimeClassName: plan.runtimeClassName }),
+      securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+      containers: [
+        {
+          ...containerOf(SANDBOX, plan, plan.uid),
+          resources: resourcesOf(limits.cpus, plan.cpuRequest, String(limits.memoryBytes)),
+          command: [plan.python, ...PYTHON_FLAGS, '-c', plan.programs.sandbox],
+          args: [configOf(plan), joinConfig(plan)],
+          volumeMounts: mountsOf(plan).map(({ name, path, readOnly }) => ({ name, mountPath: path, readOnly })),
+        },
+        {
+          ...containerOf(RELAY, plan, plan.uid + 1),
+          resources: resourcesOf(RELAY_CPUS, plan.cpuRequest === undefined ? undefined : RELAY_IDLE_CPUS, RELAY_MEMORY),
+          command: [plan.python, ...PYTHON_FLAGS, '-c', plan.programs.relay, 'keep', String(plan.startSec)],
+          env: [{ name: 'RELAY', value: plan.programs.relay }],
+        },
+      ],
+      volumes: mountsOf(plan).map(({ name, bytes }) => ({
+        name,
+        emptyDir: { medium: 'Memory', sizeLimit: String(bytes) },
+      })),
+    },
+  }
+}
+
+/** The command of the `exec` that brings the channel. */
+export function relayCommand({ name, python, uid, startSec }: PodPlan): readonly string[] {
+  const program = 'import os; exec(os.environ["RELAY"])'
+  return [python, ...PYTHON_FLAGS, '-c', program, 'relay', name, String(uid), String(startSec), String(SILENCE_SEC)]
+}
+
+function containerOf(name: string, plan: PodPlan, uid: number): Omit<V1Container, 'command'> & { name: string } {
+  return {
+    name,
+    image: plan.image,
+    workingDir: '/',
+    securityContext: securityContext(uid),
+    terminationMessagePath: `${plan.rootOnlyDir}/${TERMINATION_LOG}`,
+    terminationMessagePolicy: 'File',
+  }
+}
+
+/** The node keeps what the sandbox may use: requests equal limits, but for CPUs if another request is asked for. */
+function resourcesOf(cpus: number, request: number | undefined, memory: string): V1ResourceRequirements {
+  const limits = { cpu: milliCpus(cpus), memory, 'ephemeral-storage': EPHEMERAL_STORAGE }
+  return { limits, requests: { ...limits, cpu: milliCpus(Math.min(cpus, request ?? cpus)) } }
+}
+
+function milliCpus(cpus: number): string {
+  return `${Math.ceil(cpus * 1000)}m`
+}
+
+function securityContext(uid: number): V1SecurityContext {
+  return {
+    runAsUser: uid,
+    runAsGroup: uid,
+    runAsNonRoot: true,
+    privileged: false,
+    allowPrivilegeEscalation: false,
+    readOnlyRootFilesystem: true,
+    capabilities: { drop: ['ALL'] },
+    seccompProfile: { type: 'RuntimeDefault' },
+  }
+}
+
+function configOf({ spec: { limits, preload = [], checker = false, activities = false } }: PodPlan): string {
+  return harnessConfig({
+    limits,
+    packages: false,
+    toolsDir: false,
+    preload,
+    checker,
+    activities,
+    boundsAddressSpace: false, // the container holds the sandbox as a whole
+    installed: true,
+  })
+}
+
+/** The argument of harness/join.py. */
+function joinConfig(plan: PodPlan): string {
+  return JSON.stringify({
+    name: plan.name,
+    uid: plan.uid + 1,
+    start_sec: plan.startSec,
+    sizes: Object.fromEntries(scratchOf(plan).map(({ path, bytes }) => [path, bytes])),
+  })
+}
+
+interface Mount {
+  readonly name: string
+  readonly path: string
+  readonly bytes: number
+  readonly readOnly: boolean
+}
+
+function scratchOf({ spec: { limits } }: PodPlan): readonly Mount[] {
+  const { workspace, tmp, varTmp, shm } = scratchSizes(limits.diskBytes)
+  return [
+    { name: 'workspace', path: INSIDE.workspace, bytes: workspace, readOnly: false },
+    { name: 'tmp', path: '/tmp', bytes: tmp, readOnly: false },
+    { name: 'var-tmp', path: '/var/tmp', bytes: varTmp, readOnly: false },
+    { name: 'shm', path: '/dev/shm', bytes: shm, readOnly: false },
+  ]
+}
+
+function mountsOf(plan: PodPlan): readonly Mount[] {
+  // Message queues outlive the processes that made them: the file system that holds them is made inaccessible.
+  return [...scratchOf(plan), { name: 'mqueue', path: '/dev/mqueue', bytes: 4096, readOnly: true }]
+}

@@ -1,0 +1,142 @@
+import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node'
+import { SandglassError } from '../../errors/index.ts'
+import type { Channel, Ending } from '../../sandbox/index.ts'
+import type { Cluster } from './cluster.ts'
+import { isMissing } from './explain.ts'
+import { SANDBOX } from './pod-spec.ts'
+import type { Attached } from './relay-channel.ts'
+
+/** The time in which a node reports that a container ended. */
+const REPORT_MS = 5000
+/** The time in which a node ends the containers of a deleted pod. */
+const GONE_MS = 15_000
+const FIRST_PAUSE_MS = 50
+const MAX_PAUSE_MS = 250
+
+/**
+ * A pod driven over the channel of its sandbox. It ends when the channel does, so a killed host leaves no process behind; then the
+ * object is deleted.
+ */
+export class ManagedPod {
+  readonly name: string
+  readonly #cluster: Cluster
+  readonly #attached: Attached
+  readonly #abandon: () => void
+  #killed = false
+  #isOver = false
+  /** Settles once, when the node confirmed that its containers ended, or the API server does not answer. Never rejects. */
+  readonly closed: Promise<Ending>
+
+  constructor(cluster: Cluster, name: string, attached: Attached, abandon: () => void) {
+    this.name = name
+    this.#cluster = cluster
+    this.#attached = attached
+    this.#abandon = abandon
+    this.closed = this.#watch()
+  }
+
+  get channel(): Channel {
+    return this.#attached.channel
+  }
+
+  /** The beginning of its stderr. */
+  lastOutput(): string {
+    return this.#attached.lastOutput()
+  }
+
+  /** Ends everything in it; resolves when the node confirmed it, or the API server does not answer. */
+  async kill(): Promise<void> {
+    // A pod whose connection ended first keeps that cause.
+    if (!this.#isOver) this.#killed = true
+    this.#attached.channel.close()
+    await this.closed
+  }
+
+  async #watch(): Promise<Ending> {
+    await this.#attached.ended
+    this.#isOver = true
+    const ended = this.#killed ? undefined : await this.#readEnd()
+    const isGone = await removePod(this.#cluster, this.name)
+    if (!isGone) this.#abandon()
+    const message = this.lastOutput().trim()
+    const words = message === '' ? {} : { message }
+    if (this.#killed) return { cause: 'destroyed', exitCode: null, signal: null, by: 'host', ...words }
+    if (ended === undefined) return { cause: 'channel-closed', exitCode: null, signal: null, by: 'unknown', ...words }
+    // The kubelet says so of the container as a whole: its first process was killed for memory.
+    const outOfMemory = ended.reason === 'OOMKilled'
+    return {
+      cause: outOfMemory ? 'memory-limit' : ended.exitCode > 128 ? 'signal' : 'exit',
+      exitCode: ended.exitCode > 128 ? null : ended.exitCode,
+      signal: ended.exitCode === 137 ? 'SIGKILL' : null,
+      by: outOfMemory ? 'kernel' : 'unknown',
+      ...words,
+    }
+  }
+
+  /** Reads the end of the sandbox, as its node reports it; undefined if it does not in time, or the pod is gone. */
+  async #readEnd(): Promise<{ readonly exitCode: number; readonly reason?: string } | undefined> {
+    let found: { readonly exitCode: number; readonly reason?: string } | undefined
+    const done = (pod: V1Pod | undefined): boolean => {
+      found = pod === undefined ? undefined : containerIn(pod, SANDBOX)?.state?.terminated
+      return pod === undefined || found !== undefined
+    }
+    await pollPod(this.#cluster, this.name, done, REPORT_MS).catch(() => undefined)
+    return found
+  }
+}
+
+/** The status of one container of a pod. */
+export function containerIn(pod: V1Pod, name: string): V1ContainerStatus | undefined {
+  return pod.status?.containerStatuses?.find((one) => one.name === name)
+}
+
+/** Deletes a pod. Resolves to true when its node confirmed that nothing of it runs; false if that takes too long. Never rejects. */
+export async function removePod(cluster: Cluster, name: string): Promise<boolean> {
+  try {
+    // Not 0: the object would go before its containers.
+    await cluster.call('delete a pod', (api) =>
+      api.deleteNamespacedPod({ name, namespace: cluster.namespace, gracePeriodSeconds: 1 }),
+    )
+    await pollPod(cluster, name, (pod) => pod === undefined, GONE_MS)
+    return true
+  } catch (error) {
+    return isMissing(error)
+  }
+}
+
+/**
+ * Reads a pod until `isDone`, which gets undefined when there is none.
+ * @throws SandglassError of the request; `sandbox_setup_failed` when the time is over.
+ */
+export async function pollPod(
+  cluster: Cluster,
+  name: string,
+  isDone: (pod: V1Pod | undefined) => boolean,
+  withinMs: number,
+  signal?: AbortSignal,
+): Promise<void> {
+  const deadline = performance.now() + withinMs
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(MAX_PAUSE_MS, pauseMs * 1.5)) {
+    if (isDone(await readPod(cluster, name, signal))) return
+    if (performance.now() > deadline) {
+      throw new SandglassError('sandbox_setup_failed', `the pod ${name} did not change within ${withinMs} ms`)
+    }
+    await pause(pauseMs)
+  }
+}
+
+async function readPod(cluster: Cluster, name: string, signal?: AbortSignal): Promise<V1Pod | undefined> {
+  try {
+    const { namespace } = cluster
+    return await cluster.call('read a pod', (api) => api.readNamespacedPod({ name, namespace }), signal)
+  } catch (error) {
+    if (isMissing(error)) return undefined
+    throw error
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms)
+  })
+}

@@ -1,0 +1,85 @@
+import {
+  factsOfWorkspaces,
+  harnessCapabilities,
+  reportOfProbe,
+  type ReportReason,
+  type Sandbox,
+  type SandboxReport,
+  type SandboxSpec,
+} from '../../sandbox/index.ts'
+import type { EngineEnvironment } from './environment.ts'
+import { explainMissing } from './findings.ts'
+
+/** Starts a pod with the production spec and reports what is in force. Never throws for a missing part. */
+export function probe(engine: {
+  readonly getEnvironment: () => Promise<EngineEnvironment>
+  readonly create: (spec: SandboxSpec) => Promise<Sandbox>
+  readonly image: string
+}): Promise<SandboxReport> {
+  return reportOfProbe({
+    engine: 'kubernetes',
+    create: engine.create,
+    found: async (sandbox) => makeReport(await engine.getEnvironment(), sandbox, engine.image),
+    servesActivities: true,
+    remedies: REMEDIES,
+  })
+}
+
+function makeReport({ cluster }: EngineEnvironment, sandbox: Sandbox, image: string): SandboxReport {
+  const { checks } = sandbox.ready
+  return {
+    engine: 'kubernetes',
+    usable: true,
+    level: sandbox.info.level,
+    reasons: findWarnings(sandbox),
+    limitsEnforced: sandbox.info.limitsEnforced,
+    network: sandbox.info.network,
+    capabilities: { ...harnessCapabilities(sandbox, true), packages: false, toolsDir: false },
+    probes: {
+      server: cluster.server,
+      context: cluster.context,
+      namespace: cluster.namespace,
+      image,
+      python_version: sandbox.info.python,
+      ...checks,
+      ...factsOfWorkspaces(checks),
+    },
+  }
+}
+
+function findWarnings({ info, ready: { checks } }: Sandbox): ReportReason[] {
+  const missing = (['memory', 'cpu'] as const).filter((one) => !info.limitsEnforced.includes(one))
+  return [
+    ...(info.network === 'none'
+      ? []
+      : [
+          {
+            severity: 'warning' as const,
+            code: 'network_open',
+            message: `pods have a network interface (${String(checks['interfaces'])}), and nothing proves that it leads nowhere`,
+            remedy: 'deny egress and ingress by a NetworkPolicy, on a cluster whose network plugin enforces it',
+          },
+        ]),
+    ...(missing.length === 0
+      ? []
+      : [
+          {
+            severity: 'warning' as const,
+            code: 'limits_not_seen',
+            message: explainMissing(missing),
+            remedy: 'use a runtime that shows a container its control group',
+          },
+        ]),
+  ]
+}
+
+const REMEDIES: Record<string, string> = {
+  kubernetes_client_missing: 'npm install @kubernetes/client-node ws',
+  kubernetes_config: 'set KUBECONFIG, or the option kubernetes.kubeconfig, and check the context',
+  kubernetes_unreachable: 'check that the cluster runs and answers: kubectl version',
+  kubernetes_permission: 'give the account the verbs of docs/kubernetes.md in the namespace',
+  kubernetes_refused: 'see the message: quota, Pod Security or an admission webhook, or no node with room',
+  image_missing: 'name an image that the nodes can pull with the option kubernetes.image',
+  runtime_unknown: 'create the RuntimeClass, or leave out the option kubernetes.runtimeClassName',
+  python_missing: 'choose an image with Python 3.10 or later',
+}

@@ -1,0 +1,152 @@
+import type { V1Pod } from '@kubernetes/client-node'
+import { type ErrorCode, SandglassError } from '../../errors/index.ts'
+import type { Cluster } from './cluster.ts'
+import { statusOf } from './explain.ts'
+import { containerIn, ManagedPod, pollPod, removePod } from './pod.ts'
+import { podOf, type PodPlan, RELAY, relayCommand, SANDBOX } from './pod-spec.ts'
+import { attach } from './relay-channel.ts'
+
+/** Maximum length of a quoted reason of Kubernetes. */
+const MAX_TEXT = 1000
+/** The time in which a failed container is reported, which the relay's own error came before. */
+const FAILURE_MS = 3000
+
+/** The options of the pod to start. */
+export interface PodStart {
+  readonly plan: PodPlan
+  readonly timeoutMs: number
+  readonly signal: AbortSignal | undefined
+  /** Called if the pod could not be removed now. */
+  readonly abandon: () => void
+}
+
+/**
+ * Creates a pod, waits until its containers run, brings the channel and sends the harness.
+ * @throws SandglassError with the reason that Kubernetes gives; then nothing is left.
+ */
+export async function startPod(cluster: Cluster, { plan, timeoutMs, signal, abandon }: PodStart): Promise<ManagedPod> {
+  let isMade = false
+  try {
+    await createPod(cluster, plan, signal)
+    isMade = true
+    await untilRunning(cluster, plan, timeoutMs, signal)
+    const attached = attach(await cluster.exec(plan.name, RELAY, relayCommand(plan), signal))
+    void attached.channel.send(plan.programs.harness).catch(() => undefined) // the end of the connection says more
+    return new ManagedPod(cluster, plan.name, attached, abandon)
+  } catch (error) {
+    if (!isMade && !isUncertain(error)) throw error
+    // A request that was given up may still be served.
+    if (!(await removePod(cluster, plan.name)) || isUncertain(error)) abandon()
+    throw error
+  }
+}
+
+function isUncertain(error: unknown): boolean {
+  return error instanceof SandglassError && ['aborted', 'kubernetes_unreachable'].includes(error.code)
+}
+
+async function createPod(cluster: Cluster, plan: PodPlan, signal: AbortSignal | undefined): Promise<void> {
+  const { namespace } = cluster
+  const body = podOf(plan)
+  try {
+    await cluster.call('create a pod', (api) => api.createNamespacedPod({ namespace, body }), signal)
+  } catch (error) {
+    // A request that was repeated had been served: the name is nobody else's.
+    if (!(error instanceof SandglassError && statusOf(error.cause) === 409 && isConflictOfName(error))) throw error
+  }
+}
+
+function isConflictOfName(error: SandglassError): boolean {
+  return error.message.includes('already exists')
+}
+
+async function untilRunning(
+  cluster: Cluster,
+  { name, image }: PodPlan,
+  timeoutMs: number,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  let last: V1Pod | undefined
+  const isRunning = (pod: V1Pod | undefined): boolean => {
+    last = pod
+    if (pod === undefined)
+      throw new SandglassError('kubernetes_refused', `the pod ${name} was deleted while it started`)
+    assertStarting(pod, image)
+    return [SANDBOX, RELAY].every((one) => containerIn(pod, one)?.state?.running !== undefined)
+  }
+  try {
+    await pollPod(cluster, name, isRunning, timeoutMs, signal)
+  } catch (error) {
+    if (!(error instanceof SandglassError) || error.code !== 'sandbox_setup_failed' || last === undefined) throw error
+    throw new SandglassError(
+      isUnschedulable(last) ? 'kubernetes_refused' : 'sandbox_setup_failed',
+      `the pod did not start within ${timeoutMs} ms: ${describe(last)}`,
+    )
+  }
+}
+
+/** Reasons of a waiting container after which it will not start: pattern, code, remedy. */
+const WAITING: readonly (readonly [RegExp, ErrorCode, string])[] = [
+  [
+    /^(ErrImage|ImagePull|InvalidImageName|ImageInspectError|RegistryUnavailable)/,
+    'image_missing',
+    'check its name, and that the nodes may pull it',
+  ],
+  [/^(CreateContainer|RunContainer|StartError)/, 'sandbox_setup_failed', 'see the events of the pod'],
+]
+
+/** Throws if the pod can not start any more. */
+function assertStarting(pod: V1Pod, image: string): void {
+  for (const { name, state } of pod.status?.containerStatuses ?? []) {
+    const { reason = '', message = '' } = state?.waiting ?? {}
+    const known = WAITING.find(([pattern]) => pattern.test(reason))
+    if (known !== undefined) {
+      throw new SandglassError(known[1], `the image ${image}: ${cut(`${reason}: ${message}`)}; ${known[2]}`)
+    }
+    if (state?.terminated !== undefined) throw endedError(name, image, state.terminated)
+  }
+  if (pod.status?.phase === 'Failed')
+    throw new SandglassError('sandbox_setup_failed', `the pod failed: ${describe(pod)}`)
+}
+
+function endedError(
+  name: string,
+  image: string,
+  { exitCode, reason = '', message = '' }: { exitCode: number; reason?: string; message?: string },
+): SandglassError {
+  const isPython = /executable file not found|no such file/.test(message)
+  return new SandglassError(
+    isPython ? 'python_missing' : 'harness_start_failed',
+    `the container ${name} of the image ${image} ended with exit code ${exitCode}: ${cut(`${reason} ${message}`)}` +
+      (isPython ? '; choose an image with Python 3.10 or later, or set the option kubernetes.python' : ''),
+  )
+}
+
+/** Reads why a pod whose channel ended before it was ready failed; undefined if its node does not report it soon. */
+export async function findFailure(cluster: Cluster, { name, image }: PodPlan): Promise<SandglassError | undefined> {
+  let found: SandglassError | undefined
+  const isFailed = (pod: V1Pod | undefined): boolean => {
+    const ended = pod === undefined ? undefined : containerIn(pod, SANDBOX)?.state?.terminated
+    if (ended !== undefined) found = endedError(SANDBOX, image, ended)
+    return pod === undefined || ended !== undefined
+  }
+  await pollPod(cluster, name, isFailed, FAILURE_MS).catch(() => undefined)
+  return found
+}
+
+function isUnschedulable(pod: V1Pod): boolean {
+  return pod.status?.conditions?.some(({ type, status }) => type === 'PodScheduled' && status === 'False') ?? false
+}
+
+/** Describes a pod that does not run in the words of Kubernetes. */
+function describe(pod: V1Pod): string {
+  const { phase = 'Pending', reason = '', message = '', conditions = [], containerStatuses = [] } = pod.status ?? {}
+  const waiting = containerStatuses.flatMap(({ state }) => [state?.waiting?.reason, state?.waiting?.message])
+  const refused = conditions.filter(({ status }) => status === 'False').flatMap((one) => [one.reason, one.message])
+  const words = [reason, message, ...refused, ...waiting].filter((text) => text !== undefined && text !== '')
+  return cut([phase, ...new Set(words)].join('; '))
+}
+
+function cut(text: string): string {
+  return text.trim().slice(0, MAX_TEXT)
+}

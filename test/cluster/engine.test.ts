@@ -1,0 +1,195 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { kubernetesEngine } from '../../src/engines/kubernetes/index.ts'
+import { listPods, removeOrphans } from '../../src/engines/kubernetes/pods.ts'
+import { connect } from '../../src/engines/kubernetes/cluster.ts'
+import { createSandglass, defineTool } from '../../src/index.ts'
+import { resolveLimits, sandboxLimits } from '../../src/sandbox/index.ts'
+import { eventually, steadily } from '../support/eventually.ts'
+import { changedConfig, NAMESPACE, podsOf, requireCluster } from '../support/kubernetes-cluster.ts'
+
+const { skip, options, admin } = await requireCluster()
+const SPEC = { limits: sandboxLimits(resolveLimits()) }
+const MAIN = join(import.meta.dirname, '../../src/cli/main.ts')
+const HOST = join(import.meta.dirname, '../support/pod-host.main.ts')
+
+describe.skipIf(skip)('the engine kubernetes', () => {
+  afterAll(async () => expect(await podsOf(admin)).toEqual([]))
+
+  test('runs scripts with tools of the host, and nothing of them is in the logs of the node', async () => {
+    const secret = 'swordfish-8121'
+    const sg = await createSandglass({ engine: 'kubernetes', kubernetes: options, poolSize: 1 })
+    try {
+      const asked: unknown[] = []
+      const ask = defineTool({
+        name: 'ask',
+        description: 'Answers.',
+        effect: 'read',
+        input: z.object({ word: z.string() }),
+        output: z.string(),
+        execute: ({ word }) => {
+          asked.push(word)
+          return word.toUpperCase()
+        },
+      })
+      const script = `import sys; print('seen', ${JSON.stringify(secret)}); print('err', file=sys.stderr); emit_result(ask(word='${secret}'))`
+      const result = await sg.run(script, { tools: [ask] })
+      expect(result).toMatchObject({
+        status: 'completed',
+        finalData: secret.toUpperCase(),
+        stdout: `seen ${secret}\n`,
+        stderr: 'err\n',
+        sandbox: { engine: 'kubernetes', level: 'container', network: 'open', use: 1 },
+      })
+      expect(asked).toEqual([secret])
+      const again = await sg.run('emit_result(1)')
+      expect(again.sandbox).toMatchObject({ id: result.sandbox?.id, use: 2 })
+      const logs = ['sandbox', 'relay'].map((container) =>
+        admin.readNamespacedPodLog({ name: result.sandbox?.id ?? '', namespace: NAMESPACE, container }),
+      )
+      expect((await Promise.all(logs)).map((text) => text ?? '')).toEqual(['', ''])
+    } finally {
+      await sg.close()
+    }
+  })
+
+  test('runs scripts by the command line, and explains the cluster', async () => {
+    const flags = ['--engine', 'kubernetes', '--kubeconfig', options.kubeconfig]
+    if (options.image !== undefined) flags.push('--image', options.image)
+    const ran = await output(['run', '-c', 'emit_result(6 * 7)', '--json', ...flags])
+    expect(JSON.parse(ran)).toMatchObject({ status: 'completed', final_data: 42, sandbox: { engine: 'kubernetes' } })
+    const told = await output(['doctor', ...flags])
+    expect(told).toMatch(/✓ kubernetes container\n/)
+    expect(told).toMatch(new RegExp(`  namespace +${NAMESPACE}\n`))
+    expect(told).toMatch(/  limits +memory, pids, cpu, disk, output, wall\n/)
+    expect(told).toContain('(network_open)')
+  })
+
+  test('has every limit in force, and refuses what it does not have', async () => {
+    const engine = kubernetesEngine(options)
+    await using sandbox = await engine.create(SPEC)
+    expect(sandbox.info.limitsEnforced).toEqual(['memory', 'pids', 'cpu', 'disk', 'output', 'wall'])
+    await expect(engine.create({ ...SPEC, packages: '/tmp' })).rejects.toMatchObject({ code: 'feature_unavailable' })
+    const strict = createSandglass({ engine: 'kubernetes', kubernetes: options, require: ['network'], poolSize: 0 })
+    await expect(strict).rejects.toMatchObject({ code: 'requirement_unmet' })
+    await engine.close()
+  })
+
+  test('a pod that is deleted during a run is a lost sandbox, and the next run gets another', async () => {
+    const sg = await createSandglass({ engine: 'kubernetes', kubernetes: options, poolSize: 1 })
+    try {
+      const { sandbox } = await sg.run('pass')
+      const running = sg.run('import time; time.sleep(50)')
+      await admin.deleteNamespacedPod({ name: sandbox?.id ?? '', namespace: NAMESPACE, gracePeriodSeconds: 1 })
+      expect(await running).toMatchObject({ status: 'sandbox-lost', sandbox: { id: sandbox?.id } })
+      expect(await sg.run('emit_result(2)')).toMatchObject({ status: 'completed', finalData: 2 })
+    } finally {
+      await sg.close()
+    }
+  })
+
+  test('a script that floods does not grow the host', async () => {
+    const engine = kubernetesEngine(options)
+    await using sandbox = await engine.create(SPEC)
+    const script = "import os\nb = b'x' * 65536\nfor _ in range(4096): os.write(1, b)\n"
+    const request = {
+      type: 'execute',
+      execution_id: 'flood',
+      script,
+      mode: 'interactive',
+      timeout_sec: 30,
+      max_output_bytes: 1 << 30,
+      inputs: {},
+      secrets: {},
+      required_secrets: [],
+      collect: [],
+      limits: {},
+    }
+    const before = process.memoryUsage.rss()
+    await sandbox.channel.send(Buffer.from(`${JSON.stringify(request)}\n`))
+    await sandbox.channel.receive()
+    // Nobody reads: the script stands still, at its deadline at the latest.
+    const grown = (): number => process.memoryUsage.rss() - before
+    const problem = await steadily(() => (grown() < 32 << 20 ? undefined : `grew by ${grown()} bytes`), 3000, 0)
+    expect(problem).toBeUndefined()
+    await engine.close()
+  })
+
+  test('the containers of a host that is killed end, and the next engine removes the pod', async () => {
+    const host = spawn(process.execPath, [HOST, JSON.stringify(options)], { stdio: ['ignore', 'pipe', 'inherit'] })
+    const [line] = (await once(host.stdout, 'data')) as [Buffer]
+    const name = String(line).trim()
+    host.kill('SIGKILL')
+    await once(host, 'close')
+    const start = performance.now()
+    const problem = await eventually(async () => {
+      const { status } = await admin.readNamespacedPod({ name, namespace: NAMESPACE })
+      return status?.containerStatuses?.every(({ state }) => state?.terminated !== undefined) === true
+        ? undefined
+        : JSON.stringify(status?.containerStatuses?.map(({ state }) => state))
+    }, 20_000)
+    expect(problem).toBeUndefined()
+    expect(performance.now() - start).toBeLessThan(15_000)
+    const cluster = await connect(options)
+    expect(await listPods(cluster)).toContainEqual({ name, owner: 'dead', isOrphan: true })
+    expect((await removeOrphans(cluster)).map((one) => one.name)).toContain(name)
+    expect(await podsOf(admin, host.pid)).toEqual([])
+  })
+
+  test.each([
+    ['image_missing', { image: 'sandglass.invalid/none:1' }, /the image sandglass\.invalid\/none:1: /],
+    ['runtime_unknown', { runtimeClassName: 'none-such' }, /RuntimeClass "none-such" not found/],
+    ['python_missing', { python: '/no/python' }, /exit code 12[78]/],
+    ['kubernetes_config', { kubeconfig: '/no/such/file' }, /the kubeconfig cannot be read/],
+    ['kubernetes_config', { context: 'elsewhere' }, /no context elsewhere; it has /],
+    ['kubernetes_permission', { namespace: 'kube-system' }, /refuses to create a pod: pods is forbidden/],
+    ['harness_start_failed', { rootOnlyDir: '/etc' }, /scripts could write to \/etc\/\.termination-log/],
+  ] as const)('%s names the cause', async (code, more, message) => {
+    const engine = kubernetesEngine({ ...options, ...more })
+    await expect(engine.create(SPEC)).rejects.toMatchObject({ code, message: expect.stringMatching(message) as string })
+    const report = await engine.report()
+    expect([report.usable, report.reasons[0]?.code]).toEqual([false, code])
+    await engine.close()
+  })
+
+  test('a server that does not answer, and a token that is none, are told', async () => {
+    const gone = changedConfig(options.kubeconfig, (text) => text.replace(/:\d+"/, ':1"'))
+    const elsewhere = kubernetesEngine({ ...options, kubeconfig: gone })
+    await expect(elsewhere.create(SPEC)).rejects.toMatchObject({ code: 'kubernetes_unreachable' })
+    const expired = changedConfig(options.kubeconfig, (text) => text.replace(/"token":"[^"]{20}/, '"token":"'))
+    const refused = kubernetesEngine({ ...options, kubeconfig: expired })
+    await expect(refused.create(SPEC)).rejects.toMatchObject({ code: 'kubernetes_permission' })
+  })
+
+  test('a pod for which no node has room is refused with the reason', async () => {
+    const engine = kubernetesEngine({ ...options, cpuRequest: 1000, startTimeoutMs: 3000 })
+    const limits = { ...SPEC.limits, cpus: 1000 }
+    await expect(engine.create({ limits })).rejects.toMatchObject({
+      code: 'kubernetes_refused',
+      message: expect.stringMatching(/Unschedulable.*Insufficient cpu/) as string,
+    })
+    await engine.close()
+  })
+
+  test('a RuntimeClass of gVisor is refused', async ({ skip: skipTest }) => {
+    const engine = kubernetesEngine({ ...options, runtimeClassName: 'gvisor' })
+    const error = await engine.create(SPEC).catch((thrown: unknown) => thrown)
+    await engine.close()
+    if ((error as { code?: unknown }).code === 'runtime_unknown') skipTest('the cluster has no RuntimeClass gvisor')
+    expect(error).toMatchObject({
+      code: 'feature_unavailable',
+      message: expect.stringContaining('the RuntimeClass gvisor is gVisor') as string,
+    })
+  })
+})
+
+async function output(args: readonly string[]): Promise<string> {
+  const child = spawn(process.execPath, [MAIN, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
+  let text = ''
+  child.stdout.on('data', (piece: Buffer) => (text += String(piece)))
+  await once(child, 'close')
+  return text
+}
