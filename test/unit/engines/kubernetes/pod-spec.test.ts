@@ -1,0 +1,87 @@
+import { describe, expect, test } from 'vitest'
+import { kubernetesEngine } from '../../../../src/engines/kubernetes/index.ts'
+import { podOf, type PodPlan, relayCommand } from '../../../../src/engines/kubernetes/pod-spec.ts'
+import { resolveLimits, sandboxLimits } from '../../../../src/sandbox/index.ts'
+
+const PLAN: PodPlan = {
+  name: 'sandglass-1',
+  image: 'python:3.12-slim',
+  python: 'python3',
+  runtimeClassName: undefined,
+  rootOnlyDir: '/root',
+  cpuRequest: undefined,
+  spec: { limits: sandboxLimits(resolveLimits()) },
+  uid: 1_000_002,
+  labels: {},
+  annotations: { 'sandglass.dev/owner': '1:2:3' },
+  programs: { sandbox: 'sandbox program', relay: 'relay program', harness: new Uint8Array() },
+  startSec: 60,
+}
+
+describe('the pod of a sandbox', () => {
+  const { metadata, spec } = podOf(PLAN)
+  const [sandbox, relay] = spec?.containers ?? []
+
+  test('is as strict as the Pod Security level restricted, in each container', () => {
+    expect(spec).toMatchObject({
+      restartPolicy: 'Never',
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      activeDeadlineSeconds: 86_400,
+      dnsPolicy: 'None',
+    })
+    expect(metadata?.annotations).toEqual(PLAN.annotations)
+    for (const [container, uid] of [[sandbox, 1_000_002] as const, [relay, 1_000_003] as const]) {
+      expect(container?.securityContext).toEqual({
+        runAsUser: uid,
+        runAsGroup: uid,
+        runAsNonRoot: true,
+        privileged: false,
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ['ALL'] },
+        seccompProfile: { type: 'RuntimeDefault' },
+      })
+      expect(container?.terminationMessagePath).toBe('/root/.termination-log')
+    }
+  })
+
+  test('has a size for each writable directory, and requests that equal its limits', () => {
+    expect(sandbox?.volumeMounts?.map(({ mountPath, readOnly }) => [mountPath, readOnly])).toEqual([
+      ['/workspace', false],
+      ['/tmp', false],
+      ['/var/tmp', false],
+      ['/dev/shm', false],
+      ['/dev/mqueue', true],
+    ])
+    expect(
+      spec?.volumes?.every(({ emptyDir }) => emptyDir?.medium === 'Memory' && Number(emptyDir.sizeLimit) > 0),
+    ).toBe(true)
+    for (const container of [sandbox, relay]) {
+      expect(container?.resources?.requests).toEqual(container?.resources?.limits)
+    }
+    const asked = podOf({ ...PLAN, cpuRequest: 0.05 }).spec?.containers[0]?.resources
+    expect([asked?.requests?.['cpu'], asked?.limits?.['cpu']]).toEqual(['50m', '1000m'])
+    expect(asked?.requests?.['memory']).toBe(asked?.limits?.['memory'])
+  })
+
+  test('tells neither container a secret', () => {
+    expect(relayCommand(PLAN).slice(-5)).toEqual(['relay', 'sandglass-1', '1000002', '60', '30'])
+    expect(JSON.parse(sandbox?.args?.[1] ?? '')).toMatchObject({ name: 'sandglass-1', uid: 1_000_003, start_sec: 60 })
+  })
+})
+
+describe('options', () => {
+  test.each([
+    [{ image: 'BAD NAME' }, 'kubernetes.image: must be the name of an image'],
+    [{ namespace: '../x' }, 'kubernetes.namespace: must be the name of a namespace'],
+    [{ runtimeClassName: 'a/b' }, 'kubernetes.runtimeClassName: must be the name of a RuntimeClass'],
+    [{ rootOnlyDir: 'root' }, 'kubernetes.rootOnlyDir: must be an absolute path'],
+    [{ cpuRequest: 0 }, 'kubernetes.cpuRequest: must be a number of CPUs from 0.01'],
+    [{ startTimeoutMs: 0 }, 'kubernetes.startTimeoutMs: must be a number of milliseconds'],
+    [{ context: '' }, 'kubernetes.context: must be the name of a context'],
+    [{ imag: 'x' }, 'kubernetes.imag: unknown option. Did you mean "image"?'],
+  ])('%j is refused', (options, message) => {
+    expect(() => kubernetesEngine(options as object)).toThrow(message)
+  })
+})

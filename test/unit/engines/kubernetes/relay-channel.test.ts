@@ -1,0 +1,72 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { WebSocket, WebSocketServer } from 'ws'
+import { type Attached, attach } from '../../../../src/engines/kubernetes/relay-channel.ts'
+
+let server: WebSocketServer
+let peer: WebSocket
+let attached: Attached
+
+beforeEach(async () => {
+  server = new WebSocketServer({ port: 0, host: '127.0.0.1' })
+  await once(server, 'listening')
+  const connected = once(server, 'connection') as Promise<[WebSocket]>
+  const socket = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  await once(socket, 'open')
+  ;[peer] = await connected
+  attached = attach(socket)
+})
+
+afterEach(() => {
+  attached.channel.close()
+  server.close()
+})
+
+/** A message of one stream of an exec. */
+function message(stream: number, text: string): Buffer {
+  return Buffer.concat([Buffer.from([stream]), Buffer.from(text)])
+}
+
+test('what is sent carries its stream and its length', async () => {
+  const received = once(peer, 'message') as Promise<[Buffer]>
+  await attached.channel.send(Buffer.from('hello'))
+  expect([...(await received)[0]]).toEqual([0, 0, 0, 0, 5, ...Buffer.from('hello')])
+})
+
+test('a large request goes in pieces, in order', async () => {
+  const pieces: Buffer[] = []
+  peer.on('message', (piece: Buffer) => pieces.push(piece))
+  const bytes = Buffer.alloc(600_000, 'abcdefg')
+  await attached.channel.send(bytes)
+  peer.ping()
+  peer.close()
+  await attached.ended
+  expect(pieces.map((piece) => piece.readUInt32BE(1))).toEqual([262_144, 262_144, 75_712])
+  expect(Buffer.concat(pieces.map((piece) => piece.subarray(5))).equals(bytes)).toBe(true)
+})
+
+test('standard output is the channel, standard error the last words, and a failed status stands in for them', async () => {
+  peer.send(message(2, 'words'))
+  peer.send(message(1, 'frame\n'))
+  expect(String(await attached.channel.receive())).toBe('frame\n')
+  peer.send(message(3, '{"status":"Failure","message":"command terminated"}'))
+  peer.close()
+  expect(await attached.channel.receive()).toBeNull()
+  expect(attached.lastOutput()).toBe('words')
+})
+
+test('a failed status is the last words of a program that said nothing', async () => {
+  peer.send(message(3, '{"status":"Failure","message":"command terminated"}'))
+  peer.close()
+  await attached.ended
+  expect(attached.lastOutput()).toBe('command terminated')
+})
+
+test('a reader that takes nothing stops the server', async () => {
+  const flood = Buffer.alloc(1 << 20, 1)
+  for (let sent = 0; sent < 32; sent += 1) peer.send(flood)
+  await attached.channel.receive()
+  // What neither side has read stays with the sender.
+  expect(peer.bufferedAmount).toBeGreaterThan(8 << 20)
+})
