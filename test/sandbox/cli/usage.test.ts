@@ -123,10 +123,11 @@ describe('wrong usage exits with 2 and shows the correct form', () => {
     ['run', '-timeout', 'no flag -timeout. Did you mean "--timeout"?'],
     ['run', '--concurency', 'no flag --concurency. Did you mean "--concurrency" of batch?'],
     [
-      'ps',
+      'runs',
       '--engin',
-      'no flag --engin. Did you mean "--engine" of run, exec, shell, repl, batch, check, solve, agent and env?',
+      'no flag --engin. Did you mean "--engine" of run, exec, shell, repl, batch, check, solve, agent, env, doctor, ps and prune?',
     ],
+    ['ps', '--engin', 'no flag --engin. Did you mean "--engine"?'],
     ['run', '-x', 'no flag -x. See sandglass run --help'],
   ])('%s %s: the message names the commands with this flag', (command, flag, message) => {
     const hint = (name: string): string => unknownFlag(name, command)
@@ -171,7 +172,10 @@ test.concurrent('no command makes images', async () => {
 
 test.concurrent('an image without the engine docker is a mistake', async () => {
   const { code, stderr } = await cli.run(['run', SCRIPT, '--image', 'python:3'])
-  expect([code, stderr]).toEqual([2, 'sandglass: --image belongs to the engine docker: add --engine docker\n'])
+  expect([code, stderr]).toEqual([
+    2,
+    'sandglass: --image belongs to the engine docker or kubernetes: add --engine docker or --engine kubernetes\n',
+  ])
 })
 
 test.concurrent('--engine pyodide runs a script with Node alone, and warns once', async () => {
