@@ -48,6 +48,8 @@ export interface ConformanceOptions {
   readonly only?: CaseSelection
   /** The spec of every sandbox of the tests. */
   readonly spec?: Partial<SandboxSpec>
+  /** The directories in /home that the image of its sandboxes has itself. Default: none. */
+  readonly imageHomes?: readonly string[]
   /** The reason why nothing can be tested on this machine, or undefined. Every test is then skipped with it. */
   readonly unavailable?: () => Promise<string | undefined>
   /** The resources that exist after every sandbox is destroyed. The suite fails unless the list is empty. */
@@ -68,6 +70,7 @@ export type UseOfSandbox = (peer: HarnessPeer, sandbox: Sandbox) => Promise<void
 /** The tools that the tests of a part use. */
 export interface Fixture {
   readonly test: DeclareTest
+  readonly imageHomes: readonly string[]
   /**
    * Runs `use` with a sandbox of this spec and its peer, and destroys the sandbox. Fails for a frame outside of the protocol.
    */
@@ -113,6 +116,7 @@ export function createFixture(options: ConformanceOptions): Fixture {
   }
 
   return {
+    imageHomes: options.imageHomes ?? [],
     test(title, _walls, body, needs) {
       options.it(title, async (context) => {
         missing ??= options.unavailable?.() ?? Promise.resolve(undefined)
