@@ -9,7 +9,7 @@ const { skip, options, admin } = await requireCluster()
 engineConformance({
   name: 'kubernetes',
   ...conformanceOf('kubernetes'),
-  imageHomes: ['user'], // of the image in the cluster that .ci/run starts
+  imageHomes: ['user'], // an image for tests may have a user
   makeEngine: () => kubernetesEngine(options),
   describe,
   it,

@@ -11,7 +11,7 @@ const vitest = await createVitest('test', {
   reporters: [
     'dot',
     {
-      // What a run reports, and nothing of an earlier one: a worker that died has no results.
+      // The results of this run alone: a worker that died has none.
       onTestCaseResult(test) {
         const { state, errors } = test.result()
         if (state !== 'passed' && state !== 'failed') return

@@ -15,7 +15,7 @@ export interface Lane extends AsyncDisposable {
   tryOut(selections: readonly TestSelection[], patches: readonly Patch[], signal?: AbortSignal): Promise<Trial>
 }
 
-/** What a lane is asked for. */
+/** A request to a lane. */
 export interface LaneRequest {
   readonly files: readonly string[]
   /** Of the full names of tests. */
