@@ -16,6 +16,7 @@ import _socket
 PIECE_BYTES = 65536
 HEADER_BYTES = 4
 LOOK_SEC = 10
+STUCK_SEC = 300  # a host that vanishes while the broker takes nothing is not noticed otherwise
 
 
 def keep(start_sec):
@@ -97,9 +98,10 @@ def relay(to_broker, silence_sec):
         poll = select.poll()
         poll.register(0, 0 if pending else select.POLLIN)
         poll.register(to_broker, select.POLLOUT if pending else 0)
-        wait = None if pending else max(0, heard + silence_sec - time.monotonic()) * 1000
+        limit_sec = STUCK_SEC if pending else silence_sec
+        wait = max(0, heard + limit_sec - time.monotonic()) * 1000
         ready = dict(poll.poll(wait))
-        if not ready and time.monotonic() - heard >= silence_sec:
+        if not ready and time.monotonic() - heard >= limit_sec:
             return
         if ready.get(to_broker, 0) & (select.POLLERR | select.POLLHUP):
             return

@@ -10,6 +10,7 @@ import uuid
 HERE = pathlib.Path(__file__).parent.parent
 SOURCE = (HERE / "relay.py").read_text(encoding="utf-8")
 SILENCE_SEC = 0.5
+STUCK_SEC = 2
 
 
 def piece(data):
@@ -32,7 +33,7 @@ class RelayTest(unittest.TestCase):
 
     def setUp(self):
         self.broker, writes = os.pipe()
-        program = SOURCE.removesuffix("main()\n") + f"relay({writes}, {SILENCE_SEC})\n"
+        program = SOURCE.removesuffix("main()\n") + f"STUCK_SEC = {STUCK_SEC}\nrelay({writes}, {SILENCE_SEC})\n"
         self.process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, pass_fds=[writes])
         os.close(writes)
         self.addCleanup(self.process.wait)
@@ -56,6 +57,12 @@ class RelayTest(unittest.TestCase):
     def test_it_ends_without_heartbeats(self):
         self.addCleanup(os.close, self.broker)
         self.send(piece(b""))
+        self.assertEqual(self.process.wait(timeout=10), 0)
+
+    def test_it_ends_when_the_broker_takes_nothing_for_too_long(self):
+        self.addCleanup(os.close, self.broker)
+        with self.assertRaises(BrokenPipeError):  # more than both pipes hold, so this lasts until the end
+            self.send(piece(bytes(1 << 20)))
         self.assertEqual(self.process.wait(timeout=10), 0)
 
     def test_it_ends_with_the_broker(self):

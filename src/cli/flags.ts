@@ -50,6 +50,12 @@ const FILES: Specs = {
   '--overwrite': {},
 }
 const STORE: Specs = { '--store': { value: 'DIR' } }
+/** The cluster of the engine kubernetes, for commands that start no sandbox. */
+const CLUSTER: Specs = {
+  '--kubeconfig': { value: 'FILE' },
+  '--context': { value: 'NAME' },
+  '--namespace': { value: 'NAME' },
+}
 const MODE: Specs = { '--mode': { value: 'interactive|plan' } }
 const JOURNAL: Specs = { '--journal': { value: 'PATH' } }
 
@@ -159,8 +165,8 @@ const OWN_FLAGS: Readonly<Record<CommandName, Specs>> = {
   runs: { ...COMMON, ...JOURNAL, '--limit': { value: 'N' } },
   show: { ...COMMON, ...JOURNAL, '--html': {}, '--out': { value: 'FILE' } },
   doctor: COMMON,
-  ps: { ...COMMON, '--engine': { value: 'NAME' } },
-  prune: { ...COMMON, '--engine': { value: 'NAME' } },
+  ps: { ...COMMON, '--engine': { value: 'NAME' }, ...CLUSTER },
+  prune: { ...COMMON, '--engine': { value: 'NAME' }, ...CLUSTER },
 }
 
 /** The commands that start a sandbox, and so take the flags of the engines. */

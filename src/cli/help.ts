@@ -372,7 +372,8 @@ and the state of its owner.
 
 Usage: sandglass ps [--json] [--engine NAME]
 
-  --engine NAME             that engine alone; the pods of kubernetes are listed only so
+  --engine NAME             that engine alone; the pods of kubernetes are listed only so,
+                            in the cluster of --kubeconfig, --context and --namespace
 
 Example:
   sandglass ps --json      prints [] when there is nothing
@@ -381,7 +382,8 @@ Example:
 
 Usage: sandglass prune [--json] [--engine NAME]
 
-  --engine NAME             that engine alone; the pods of kubernetes are removed only so
+  --engine NAME             that engine alone; the pods of kubernetes are removed only so,
+                            in the cluster of --kubeconfig, --context and --namespace
 
 Example:
   sandglass prune

@@ -15,7 +15,7 @@ export function ps(given: Given, context: Context): Promise<number> {
     'list',
     given,
     context,
-    (engine) => engine.listResources?.(),
+    (engine, options) => engine.listResources?.(options),
     caches,
     'Sandglass has no resources on this machine',
   )
@@ -27,17 +27,20 @@ export function prune(given: Given, context: Context): Promise<number> {
     'remove',
     given,
     context,
-    (engine) => engine.pruneOrphans?.(),
+    (engine, options) => engine.pruneOrphans?.(options),
     pruneCaches,
     'nothing was orphaned',
   )
 }
 
+/** One of the operations of an engine on its resources, with the options that flags gave. */
+type Operation = (engine: EngineModule, options: object) => Promise<readonly Resource[]> | undefined
+
 async function printResources(
   verb: 'list' | 'remove',
   given: Given,
   context: Context,
-  operation: (engine: EngineModule) => Promise<readonly Resource[]> | undefined,
+  operation: Operation,
   cacheOperation: () => Promise<readonly Resource[]>,
   nothing: string,
 ): Promise<number> {
@@ -58,13 +61,13 @@ async function printResources(
 async function runOnEngines(
   given: Given,
   { engines }: Context,
-  operation: (engine: EngineModule) => Promise<readonly Resource[]> | undefined,
+  operation: Operation,
 ): Promise<{ resources: Resource[]; problems: { engine: string; error: SandglassError }[] }> {
   const resources: Resource[] = []
   const problems: { engine: string; error: SandglassError }[] = []
-  for (const { name: engine, row } of enginesToAsk(given, engines)) {
+  for (const { name: engine, row, options } of enginesToAsk(given, engines)) {
     try {
-      resources.push(...((await operation(await row.load())) ?? []))
+      resources.push(...((await operation(await row.load(), options)) ?? []))
     } catch (error) {
       if (!(error instanceof SandglassError)) throw error
       problems.push({ engine, error })

@@ -15,15 +15,16 @@ export interface EngineModule<Options extends object = object> {
   /** The lines of `doctor` that only this engine has, from the probes of its report. */
   reportLines(probes: SandboxReport['probes']): readonly ReportLine[]
   /**
-   * Lists the resources of all sandboxes of this engine on the machine, of any owner. Absent if nothing outlives the host.
+   * Lists the resources of all sandboxes of this engine on the machine, or in the cluster of these options, of any owner. Absent
+   * if nothing outlives the host.
    * @throws SandglassError when the resources cannot be listed.
    */
-  listResources?(): Promise<readonly Resource[]>
+  listResources?(options?: Options): Promise<readonly Resource[]>
   /**
    * Removes the resources of dead owners and lists them. Never touches those of a living owner.
    * @throws SandglassError when the resources cannot be listed.
    */
-  pruneOrphans?(): Promise<readonly Resource[]>
+  pruneOrphans?(options?: Options): Promise<readonly Resource[]>
 }
 
 /** A resource of Sandglass on the machine, in use or left by an owner that died. The keys are those of `ps --json`. */

@@ -45,17 +45,23 @@ export async function connect(options: KubernetesEngineOptions): Promise<Cluster
   const timeoutMs = options.apiTimeoutMs ?? 10_000
   const context = config.getCurrentContext()
   const namespace = options.namespace ?? (config.getContextObject(context)?.namespace || 'default')
-  const within = async <T>(what: string, work: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> => {
+  const within = async <T>(
+    what: string,
+    work: (over: AbortSignal) => Promise<T>,
+    signal: AbortSignal | undefined,
+  ): Promise<T> => {
+    const over = new AbortController()
     const { promise: interrupted, reject } = Promise.withResolvers<never>()
     const timer = setTimeout(() => reject(timeoutError(server, what, timeoutMs)), timeoutMs)
     const onAbort = (): void => reject(new SandglassError('aborted', `aborted while waiting for Kubernetes to ${what}`))
     signal?.addEventListener('abort', onAbort)
     if (signal?.aborted === true) onAbort()
     try {
-      return await Promise.race([work(), interrupted])
+      return await Promise.race([work(over.signal), interrupted])
     } catch (error) {
       throw error instanceof SandglassError ? error : explainError(error, what, server)
     } finally {
+      over.abort()
       clearTimeout(timer)
       signal?.removeEventListener('abort', onAbort)
     }
@@ -65,7 +71,7 @@ export async function connect(options: KubernetesEngineOptions): Promise<Cluster
     context,
     namespace,
     timeoutMs,
-    call: (what, request, signal) => within(what, () => askAgain(() => request(api), timeoutMs), signal),
+    call: (what, request, signal) => within(what, (over) => askAgain(() => request(api), timeoutMs, over), signal),
     exec(pod, container, command, signal) {
       const query = new URLSearchParams([
         ['container', container],
@@ -73,7 +79,7 @@ export async function connect(options: KubernetesEngineOptions): Promise<Cluster
         ...command.map((word): [string, string] => ['command', word]),
       ])
       const path = `/api/v1/namespaces/${namespace}/pods/${pod}/exec?${query.toString()}`
-      const opening = openSocket(Socket, config, `${server.replace(/^http/, 'ws')}${path}`)
+      const opening = openSocket(Socket, config, `${server.replace(/^http/, 'ws')}${path}`, timeoutMs)
       return within('start a program in a pod', () => opening, signal).catch((error: unknown) => {
         opening.then(
           (late) => late.terminate(),
@@ -148,7 +154,8 @@ function homeConfig(): string {
   return join(homedir(), '.kube', 'config')
 }
 
-async function askAgain<T>(request: () => Promise<T>, withinMs: number): Promise<T> {
+/** Repeats a request that a busy server refused, until the caller has given up. */
+async function askAgain<T>(request: () => Promise<T>, withinMs: number, over: AbortSignal): Promise<T> {
   const start = performance.now()
   for (const pauseMs of RETRY_MS) {
     try {
@@ -160,13 +167,19 @@ async function askAgain<T>(request: () => Promise<T>, withinMs: number): Promise
       await new Promise((resolve) => {
         setTimeout(resolve, pauseMs)
       })
+      over.throwIfAborted()
     }
   }
   return request()
 }
 
 /** Opens a WebSocket with the credentials of the configuration, which may run a program or refresh a token. */
-async function openSocket(Socket: typeof WebSocket, config: KubeConfig, url: string): Promise<WebSocket> {
+async function openSocket(
+  Socket: typeof WebSocket,
+  config: KubeConfig,
+  url: string,
+  handshakeTimeout: number,
+): Promise<WebSocket> {
   const tls = {}
   await config.applyToHTTPSOptions(tls)
   const socket = new Socket(url, EXEC_PROTOCOLS, {
@@ -174,6 +187,7 @@ async function openSocket(Socket: typeof WebSocket, config: KubeConfig, url: str
     perMessageDeflate: false,
     followRedirects: false,
     maxPayload: MAX_MESSAGE_BYTES,
+    handshakeTimeout,
   })
   return new Promise((resolve, reject) => {
     socket.on('error', reject) // stays: an error without a listener ends the host's process

@@ -13,8 +13,10 @@ export const kubernetesModule: EngineModule<KubernetesEngineOptions> = {
     ['namespace', String(probes['namespace'])],
     ['kernel', String(probes['kernel'])],
   ],
-  listResources: async () => (hasConfig() ? (await listPods(await connect({}))).map(toResource) : []),
-  pruneOrphans: async () => (hasConfig() ? (await removeOrphans(await connect({}))).map(toResource) : []),
+  listResources: async (options = {}) =>
+    hasConfig(options) ? (await listPods(await connect(options))).map(toResource) : [],
+  pruneOrphans: async (options = {}) =>
+    hasConfig(options) ? (await removeOrphans(await connect(options))).map(toResource) : [],
 }
 
 function toResource({ name, owner }: PodResource): Resource {

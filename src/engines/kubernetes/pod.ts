@@ -62,8 +62,8 @@ export class ManagedPod {
     const words = message === '' ? {} : { message }
     if (this.#killed) return { cause: 'destroyed', exitCode: null, signal: null, by: 'host', ...words }
     if (ended === undefined) return { cause: 'channel-closed', exitCode: null, signal: null, by: 'unknown', ...words }
-    // The kubelet says so of the container as a whole: its first process was killed for memory.
-    const outOfMemory = ended.reason === 'OOMKilled'
+    // The reason also stands there if only a script was killed, by which a container does not end.
+    const outOfMemory = ended.reason === 'OOMKilled' && ended.exitCode === 137
     return {
       cause: outOfMemory ? 'memory-limit' : ended.exitCode > 128 ? 'signal' : 'exit',
       exitCode: ended.exitCode > 128 ? null : ended.exitCode,

@@ -45,9 +45,10 @@ function resourceOf(pod: V1Pod): PodResource {
   }
 }
 
-/** True if a pod ended long ago, by the times that its node reported and the clock of this machine. */
-function isExpired({ status }: V1Pod): boolean {
+/** True if a pod ended long ago, by the times that its node reported, or was made then, and the clock of this machine. */
+function isExpired({ metadata, status }: V1Pod): boolean {
   if (!OVER.includes(status?.phase ?? '')) return false
   const ends = (status?.containerStatuses ?? []).map(({ state }) => state?.terminated?.finishedAt?.getTime() ?? 0)
-  return Date.now() - Math.max(0, ...ends) > EXPIRED_MS
+  const end = Math.max(metadata?.creationTimestamp?.getTime() ?? 0, ...ends)
+  return Date.now() - end > EXPIRED_MS
 }

@@ -20,6 +20,8 @@ const LENGTH_BYTES = 4
 const HEARTBEAT_MS = 5000
 /** The connection is lost if a server that is read answers this many heartbeats in a row with nothing. */
 const UNANSWERED = 4
+/** The same while a request waits in it: a busy sandbox reads nothing for a time, and heartbeats wait behind the request. */
+const UNANSWERED_WHILE_SENDING = 60
 
 /**
  * A channel over the WebSocket of an `exec`. What it sends carries lengths, because the container beside the sandbox looks for
@@ -37,7 +39,7 @@ export function attach(socket: WebSocket): Attached {
     if (socket.readyState !== socket.OPEN) return
     // A paused socket reads no answer.
     unanswered = socket.isPaused ? 0 : unanswered + 1
-    if (unanswered > UNANSWERED) {
+    if (unanswered > (socket.bufferedAmount > 0 ? UNANSWERED_WHILE_SENDING : UNANSWERED)) {
       status ||= 'the API server answered no heartbeat'
       socket.terminate()
       return

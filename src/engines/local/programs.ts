@@ -74,7 +74,7 @@ export async function findPython(wanted: string | undefined, uid: number): Promi
     try {
       // A link to a Python is that Python. What another link leads to may depend on the link's name.
       const target = realpathSync(candidate)
-      const program = basename(target).startsWith('python') ? target : candidate
+      const program = /^python[\d.]*$/.test(basename(target)) ? target : candidate
       const first = await describe(program)
       const [major = 0, minor = 0] = first.version.split('.').map(Number)
       if (major !== 3 || minor < 10) {
@@ -122,7 +122,8 @@ async function describe(program: string): Promise<Description> {
     env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '/' },
   })
   const [version = '', path, ...needed] = stdout.split('\0')
-  if (path === undefined) throw new Error(`it answered ${JSON.stringify(truncate(stdout, 200))}`)
+  if (!/^\d+\.\d+\.\d+$/.test(version) || path === undefined || needed.length === 0)
+    throw new Error(`it answered ${JSON.stringify(truncate(stdout, 200))}`)
   return { version, path, needed }
 }
 

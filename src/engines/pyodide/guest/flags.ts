@@ -6,15 +6,15 @@ const FLAGS = [
   '--wasm-lazy-validation', // functions are validated at their first call; most are never called
   // Most of Pyodide's JavaScript runs once, when an instance starts: to optimize it takes longer than to run it.
   '--no-turbofan',
-  '--no-maglev',
+  '--no-maglev', // for good: versions of Node differ in whether they trust this compiler
 ]
 
-/** Sets the flags of scripts. The first two stay until the process ends: V8 validates functions as long as the flag is set. */
+/** Sets the flags of scripts. All but that of TurboFan stay until the process ends: V8 validates functions as long as the flag is set. */
 export function setScriptFlags(): void {
   for (const flag of FLAGS) setFlagsFromString(flag)
 }
 
 /** Lets V8 optimize JavaScript from now on: a script may read and write many files. */
 export function allowOptimization(): void {
-  for (const flag of ['--turbofan', '--maglev']) setFlagsFromString(flag)
+  setFlagsFromString('--turbofan')
 }

@@ -105,6 +105,8 @@ function parse(size: number, readInto: ReadInto, close: () => void): Snapshot {
   if (start + length > size) throw new Error('the snapshot is truncated')
   /** Reads from the file into Python's memory: a buffer between them would cost its pages and their copy. */
   const restore = (heap: Uint8Array): void => {
+    if (heap.length < layout.heapBytes)
+      throw new Error('the memory of the instance is smaller than that of the snapshot')
     let from = start
     for (const [first, end] of layout.ranges) {
       readInto(heap.subarray(first, end), from)
