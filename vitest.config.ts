@@ -89,7 +89,7 @@ const config: ViteUserConfig = {
           // A test that needs longer is named *.slow.test.ts, and is one of the project `slow`. None takes a quarter of that in processor
           // time, or it would fail on a machine that is busy for a moment.
           testTimeout: 1000,
-          // The Python tests, which begin with `waiting`, have ended.
+          // The Python tests, which begin with `waiting`, have normally ended.
           sequence: { groupOrder: 2 },
         },
       })),

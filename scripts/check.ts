@@ -54,6 +54,8 @@ function headingOf(step: string): string {
 const args = process.argv.slice(2)
 const chosen = STEPS.filter((step) => args.includes(step))
 const [rung = chosen.length === 0 ? 'test' : undefined] = args.filter((arg) => !STEPS.includes(arg))
+if (args.filter((arg) => !STEPS.includes(arg)).length > 1)
+  throw new TypeError(`${args.join(' ')}: name one rung of the tests, and steps of ${STEPS.join(', ')}`)
 await runSteps(chosen.length === 0 ? STEPS : chosen)
 if (rung !== undefined) runTests(rung)
 else if (failed.size > 0) console.error(`\nFAILED: ${namesOfFailed()}`)

@@ -1,7 +1,7 @@
 /**
- * The tests of one rung: `node scripts/test.ts [unit | default | postgres | cluster | all] [arguments for vitest]`. Beside vitest run the Python
- * tests of the harness. After it come what they say, the engines side by side, and the slowest files. The last line is the sum:
- * `N passed, N failed`.
+ * The tests of one rung: `node scripts/test.ts [unit | default | postgres | cluster | all] [arguments for vitest]`. The Python
+ * tests of the harness run beside vitest. Then it prints their output, the engines side by side, and the slowest files. The last
+ * line is the sum: `N passed, N failed`.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -10,17 +10,21 @@ const LABEL_WIDTH = 12
 /** `sandglass doctor`: probes the engines and reports what is in force. Resolves to the exit code. */
 export async function doctor(given: Given, context: Context): Promise<number> {
   const probed: Probed[] = []
-  for (const { row, options } of enginesToAsk(given, context.engines)) {
+  const asked = enginesToAsk(given, context.engines)
+  for (const { row, options } of asked) {
     probed.push(await probe(await row.load(), options, context.signal))
   }
   context.signal.throwIfAborted()
   const usable = probed.find(({ report }) => report.usable)?.report.engine ?? null
-  // An engine that must be named is none that `auto` takes.
-  const auto = usable === null || context.engines[usable]?.isNamedOnly === true ? null : usable
+  // One engine does not show which one `auto` takes.
+  const named = (given.last('--engine') ?? 'auto') === 'auto' ? null : (asked[0]?.name ?? null)
+  const auto = named === null ? usable : null
   if (given.has('--json')) {
     await context.stdout.line({ v: 1, auto, engines: probed.map(({ report }) => toLine(report)) })
   } else {
-    await context.stdout.write(formatReports(usable, auto, probed, context.stdout.isTerminal && supportsAnsi(context)))
+    await context.stdout.write(
+      formatReports(verdictOn(usable, named), probed, context.stdout.isTerminal && supportsAnsi(context)),
+    )
   }
   return usable === null ? EXIT.missing : EXIT.ok
 }
@@ -75,25 +79,21 @@ function toSnakeCase(given: object): Record<string, boolean> {
   return Object.fromEntries(entries) as Record<string, boolean>
 }
 
+function verdictOn(usable: string | null, named: string | null): string {
+  if (named !== null) return usable === null ? `The engine ${named} is not usable here.` : `--engine ${named} works.`
+  return usable === null
+    ? 'No engine is usable here: scripts cannot run until one of the above is fixed.'
+    : `--engine auto takes ${usable}.`
+}
+
 /** The reports for a person. */
-function formatReports(
-  usable: string | null,
-  auto: string | null,
-  probed: readonly Probed[],
-  coloured: boolean,
-): string {
+function formatReports(verdict: string, probed: readonly Probed[], coloured: boolean): string {
   const paint = (code: number, text: string): string => (coloured ? `\u001B[${code}m${text}\u001B[39m` : text)
   const blocks = probed.map(({ report, lines }) => {
     const mark = report.usable ? paint(32, '✓') : paint(31, '✗')
     const title = `${mark} ${`${report.engine} `.padEnd(10)}${report.usable ? report.level : 'not usable'}`
     return [title, ...[...factsOf(report, lines), ...reasonsOf(report)].map(formatLine)].join('\n')
   })
-  const verdict =
-    usable === null
-      ? 'No engine is usable here: scripts cannot run until one of the above is fixed.'
-      : auto === null
-        ? `--engine ${usable} works; auto never takes it.`
-        : `--engine auto takes ${auto}.`
   return `${[...blocks, verdict].join('\n\n')}\n`
 }
 

@@ -370,20 +370,26 @@ Example:
   ps: `List every process, control group, record, unused directory, uid lock and container of Sandglass on this machine,
 and the state of its owner.
 
-Usage: sandglass ps [--json] [--engine NAME]
+Usage: sandglass ps [FLAGS]
 
-  --engine NAME             that engine alone; the pods of kubernetes are listed only so,
-                            in the cluster of --kubeconfig, --context and --namespace
+  --json                    one JSON array on one line
+  --engine NAME             that engine alone; pods are listed only with --engine kubernetes
+  --kubeconfig FILE         the cluster of kubernetes, default KUBECONFIG
+  --context NAME            its context, default the current one
+  --namespace NAME          the namespace of the pods
 
 Example:
   sandglass ps --json      prints [] when there is nothing
 `,
   prune: `Remove what sandboxes of dead owners left, never what a living owner holds. Prints what it removed.
 
-Usage: sandglass prune [--json] [--engine NAME]
+Usage: sandglass prune [FLAGS]
 
-  --engine NAME             that engine alone; the pods of kubernetes are removed only so,
-                            in the cluster of --kubeconfig, --context and --namespace
+  --json                    one JSON array on one line
+  --engine NAME             that engine alone; pods are removed only with --engine kubernetes
+  --kubeconfig FILE         the cluster of kubernetes, default KUBECONFIG
+  --context NAME            its context, default the current one
+  --namespace NAME          the namespace of the pods
 
 Example:
   sandglass prune

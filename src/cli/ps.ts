@@ -17,7 +17,7 @@ export function ps(given: Given, context: Context): Promise<number> {
     context,
     (engine, options) => engine.listResources?.(options),
     caches,
-    'Sandglass has no resources on this machine',
+    'Sandglass has no resources here',
   )
 }
 
@@ -46,7 +46,7 @@ async function printResources(
 ): Promise<number> {
   const { resources: found, problems } = await runOnEngines(given, context, operation)
   // Caches belong to no engine.
-  const resources = [...found, ...(given.has('--engine') ? [] : await cacheOperation())]
+  const resources = [...found, ...((given.last('--engine') ?? 'auto') === 'auto' ? await cacheOperation() : [])]
   if (given.has('--json')) await context.stdout.line(resources)
   else if (resources.length > 0) await context.stdout.write(tableOf(resources))
   else if (problems.length === 0) await context.stdout.write(`${nothing}\n`)

@@ -161,7 +161,7 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
   },
   image_missing: { meaning: 'The Docker daemon does not have the image, or no node can pull it.', retryable: false },
   runtime_unknown: {
-    meaning: 'The Docker daemon knows no runtime of that name, or the cluster no RuntimeClass.',
+    meaning: 'The Docker daemon knows no runtime of that name, or the cluster has no such RuntimeClass.',
     retryable: false,
   },
   pyodide_missing: {

@@ -7,8 +7,8 @@ import { type Patch, SUITES, type TestSelection } from './mutation.ts'
 import { environmentOf, isMeant, type RanTest, type Trial, triedTest } from './trial.ts'
 
 /**
- * A vitest of a copy of the tree, for one trial after the other. Its start, its probe of the engine and what Node compiles of
- * an unchanged file take more than a trial.
+ * One vitest in a copy of the tree runs the trials one after the other: its start, the probe of the engine and the compilation of
+ * unchanged files take longer than a trial.
  */
 export interface Lane extends AsyncDisposable {
   /** Runs the selected tests on the engine `local`, in the copy with these patches, which are gone afterwards. */
@@ -72,7 +72,8 @@ class ChildLane implements Lane {
   async tryOut(selections: readonly TestSelection[], patches: readonly Patch[], signal?: AbortSignal): Promise<Trial> {
     signal?.throwIfAborted()
     // A host without a defence leaves what the next one must not find.
-    rmSync(this.#copy.state, { recursive: true, force: true })
+    // Workers of the last trial may still be ending.
+    rmSync(this.#copy.state, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
     mkdirSync(this.#copy.state, { recursive: true, mode: 0o755 })
     using _patched = patchCopy(this.#copy, patches)
     const patched = patches.map(({ file }) => file)

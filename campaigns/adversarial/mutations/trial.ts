@@ -51,7 +51,7 @@ export function isMeant({ suite, title }: Pick<TriedTest, 'suite' | 'title'>, se
   return suite === selected.suite && selected.titles.some((words) => title.includes(words))
 }
 
-/** Makes a vitest in the tree of a copy test that, on the engine `local`. */
+/** The environment of a vitest that tests a copy, on the engine `local`. */
 export function environmentOf(copy: Copy): NodeJS.ProcessEnv {
   return {
     ...withoutVitest(process.env),

@@ -1,5 +1,5 @@
 import type { EngineModule, Resource } from '../../sandbox/index.ts'
-import { connect, hasConfig } from './cluster.ts'
+import { connect } from './cluster.ts'
 import { kubernetesEngine } from './engine.ts'
 import type { KubernetesEngineOptions } from './options.ts'
 import { listPods, type PodResource, removeOrphans } from './pods.ts'
@@ -13,10 +13,8 @@ export const kubernetesModule: EngineModule<KubernetesEngineOptions> = {
     ['namespace', String(probes['namespace'])],
     ['kernel', String(probes['kernel'])],
   ],
-  listResources: async (options = {}) =>
-    hasConfig(options) ? (await listPods(await connect(options))).map(toResource) : [],
-  pruneOrphans: async (options = {}) =>
-    hasConfig(options) ? (await removeOrphans(await connect(options))).map(toResource) : [],
+  listResources: async (options = {}) => (await listPods(await connect(options))).map(toResource),
+  pruneOrphans: async (options = {}) => (await removeOrphans(await connect(options))).map(toResource),
 }
 
 function toResource({ name, owner }: PodResource): Resource {

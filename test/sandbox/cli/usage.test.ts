@@ -206,6 +206,19 @@ test.concurrent('without bubblewrap and Docker doctor reports that, and that aut
   expect(stdout).toContain('docker_unreachable')
 })
 
+test.concurrent('doctor of one engine says nothing of the others', async () => {
+  const env = { DOCKER_HOST: 'unix:///nonexistent/docker.sock' }
+  const [text, json] = await Promise.all([
+    cli.run(['doctor', '--engine', 'docker'], { env }),
+    cli.run(['doctor', '--engine', 'docker', '--json'], { env }),
+  ])
+  expect([text.code, text.stdout.split('\n').at(-2)]).toEqual([8, 'The engine docker is not usable here.'])
+  expect([json.code, JSON.parse(json.stdout)]).toMatchObject([
+    8,
+    { auto: null, engines: [{ name: 'docker', usable: false }] },
+  ])
+})
+
 test.concurrent('auto refuses when no engine meets a requirement, with the reason of each', async () => {
   const ended = await cli.run(['run', SCRIPT, '--json', '--require', 'network'], {
     env: { PATH: '/nonexistent', DOCKER_HOST: 'unix:///nonexistent/docker.sock' },

@@ -139,7 +139,7 @@ describe('an engine that is one row of the table', () => {
     const alone: EngineTable = { moon: { ...ROW, isNamedOnly: true } }
     const given = parseArgs(['--engine', 'moon'], flagsFor(alone).doctor)
     const probed = await output((context) => doctor(given, context), alone)
-    expect([probed.code, probed.stdout.split('\n').at(-2)]).toEqual([0, '--engine moon works; auto never takes it.'])
+    expect([probed.code, probed.stdout.split('\n').at(-2)]).toEqual([0, '--engine moon works.'])
   })
 
   test('is an engine of the command line, with flags of its own', () => {
