@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { allProcesses, commandLineOf } from '../../../test/support/processes.ts'
 import { type Copy, patchCopy } from './copy.ts'
 import { type Patch, SUITES, type TestSelection } from './mutation.ts'
 import { environmentOf, isMeant, type RanTest, type Trial, triedTest } from './trial.ts'
@@ -98,6 +99,7 @@ class ChildLane implements Lane {
     } finally {
       clearTimeout(timer)
       signal?.removeEventListener('abort', end)
+      killProgramsOf(this.#copy)
     }
   }
 
@@ -114,7 +116,23 @@ class ChildLane implements Lane {
     // Not by a disconnect, after which Node reports no `close`.
     this.#child.kill('SIGTERM')
     await this.#ended
+    killProgramsOf(this.#copy)
     this.#copy[Symbol.dispose]()
+  }
+}
+
+/**
+ * Kills the programs that a copy started: without a defence, a judge or a sandbox can outlive its host, and would take processor time
+ * from the trials that follow. The lane itself runs by a relative path.
+ */
+function killProgramsOf({ root }: Copy): void {
+  const marked = allProcesses().filter(({ pid }) => commandLineOf(pid).includes(join(root, '/')))
+  for (const { pid } of marked) {
+    try {
+      process.kill(pid, 'SIGKILL')
+    } catch {
+      // It ended by itself.
+    }
   }
 }
 

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { threadMsAtRest } from '../../../test/support/measure-best.ts'
 import { watchStalls } from '../../../test/support/stall.ts'
-import type { EntryPoint } from './entry-point.ts'
+import type { EntryPoint, Prepared } from './entry-point.ts'
 
 /** The cost of one size at one entry point. Its times are the minimum of the repetitions, because a busy machine only adds time. */
 export interface Cost {
@@ -34,23 +34,23 @@ const TICK_MS = 10
 /** A size that takes this long is not tried again. */
 const LONG_MS = 2000
 /**
- * The last two sizes, from which the growth of the cost is computed, are tried more often while they took less processor time in sum:
- * some milliseconds of noise in each try would change it.
+ * The last two sizes, from which the growth of the cost is computed, are tried in turns, so that a time in which the machine is slow
+ * does not fall on one of them; and more often while one of them took less processor time in sum: some milliseconds of noise in each
+ * try would change the growth.
  */
 const ENOUGH_CPU_MS = 300
 /** The maximum time for these repetitions. */
-const ENOUGH_MS = 1500
+const ENOUGH_MS = 3000
 const MAX_REPETITIONS = 20
 
 /** Drives one entry point of this process with growing input. Its memory is that of the process: one entry point for each. */
 export async function measureStalls(entryPoint: EntryPoint, repetitions: number): Promise<StallReport> {
   const { name, from, unit, limitBytes, sizes } = entryPoint
   const [smallest = 1] = sizes
-  await costOf(entryPoint, smallest, 2) // compiles the code that the others run
+  await costsOf(entryPoint, [smallest], 2) // compiles the code that the others run
   const costs: Cost[] = []
-  for (const [index, size] of sizes.entries()) {
-    costs.push(await costOf(entryPoint, size, repetitions, index >= sizes.length - 2))
-  }
+  for (const size of sizes.slice(0, -2)) costs.push(...(await costsOf(entryPoint, [size], repetitions)))
+  costs.push(...(await costsOf(entryPoint, sizes.slice(-2), repetitions, ENOUGH_CPU_MS)))
   const grownBytes = Math.max(...costs.map((cost) => cost.grownBytes))
   return { name, from, unit, limitBytes, costs, grownBytes }
 }
@@ -58,52 +58,42 @@ export async function measureStalls(entryPoint: EntryPoint, repetitions: number)
 /** The growth of memory by the largest size, in a process that has driven only the smallest one before. */
 export async function measureMemory(entryPoint: EntryPoint): Promise<number> {
   const { sizes } = entryPoint
-  await costOf(entryPoint, sizes[0] ?? 1, 1)
-  const { grownBytes } = await costOf(entryPoint, sizes.at(-1) ?? 1, 1)
-  return grownBytes
+  await costsOf(entryPoint, sizes.slice(0, 1), 1)
+  const [largest] = await costsOf(entryPoint, sizes.slice(-1), 1)
+  return largest?.grownBytes ?? 0
 }
 
-async function costOf(
+/** Tries some sizes in turns: `repetitions` times, and on until each took `enoughCpuMs` of processor time in sum. */
+async function costsOf(
   { prepare }: EntryPoint,
-  size: number,
+  sizes: readonly number[],
   repetitions: number,
-  countsForGrowth = false,
-): Promise<Cost> {
-  await using prepared = await prepare(size)
-  let best: Cost | undefined
-  let spentMs = 0
-  let spentCpuMs = 0
-  const isEnough = (times: number): boolean =>
-    times >= repetitions &&
-    (!countsForGrowth ||
-      repetitions === 1 ||
-      spentCpuMs >= ENOUGH_CPU_MS ||
-      spentMs >= ENOUGH_MS ||
-      times >= MAX_REPETITIONS)
-  for (let repetition = 0; !isEnough(repetition); repetition += 1) {
-    globalThis.gc?.()
-    await sleep(TICK_MS)
-    const before = startPeak()
-    const longestStall = watchStalls(RESOLUTION_MS)
-    const started = performance.now()
-    const spentBefore = await threadMsAtRest()
-    const outcome = outcomeOf(await prepared.act())
-    const cpuMs = (await threadMsAtRest()) - spentBefore
-    spentMs += performance.now() - started
-    spentCpuMs += cpuMs
-    await sleep(TICK_MS) // a stall shows when the next timer is late
-    const cost: Cost = {
-      size,
-      cpuMs,
-      stallMs: longestStall(),
-      outcome,
-      grownBytes: memoryOf('VmHWM') - before,
-    }
-    best = best === undefined ? cost : lowestOf(best, cost)
-    if (cost.cpuMs > LONG_MS) break
+  enoughCpuMs: number = 0,
+): Promise<Cost[]> {
+  await using stack = new AsyncDisposableStack()
+  const inputs: { size: number; prepared: Prepared; tries: Cost[] }[] = []
+  for (const size of sizes) inputs.push({ size, prepared: stack.use(await prepare(size)), tries: [] })
+  const needsMore = ({ tries }: { tries: readonly Cost[] }): boolean =>
+    tries.reduce((sum, { cpuMs }) => sum + cpuMs, 0) < enoughCpuMs
+  const began = performance.now()
+  for (let round = 1; round <= MAX_REPETITIONS; round += 1) {
+    for (const { size, prepared, tries } of inputs) tries.push(await tryOnce(prepared, size))
+    if (round >= repetitions && (performance.now() - began > ENOUGH_MS || !inputs.some(needsMore))) break
+    if (inputs.some(({ tries }) => (tries.at(-1)?.cpuMs ?? 0) > LONG_MS)) break
   }
-  if (best === undefined) throw new RangeError('at least one repetition')
-  return best
+  return inputs.map(({ tries }) => tries.reduce(lowestOf))
+}
+
+async function tryOnce(prepared: Prepared, size: number): Promise<Cost> {
+  globalThis.gc?.()
+  await sleep(TICK_MS)
+  const before = startPeak()
+  const longestStall = watchStalls(RESOLUTION_MS)
+  const spentBefore = await threadMsAtRest()
+  const outcome = outcomeOf(await prepared.act())
+  const cpuMs = (await threadMsAtRest()) - spentBefore
+  await sleep(TICK_MS) // a stall shows when the next timer is late
+  return { size, cpuMs, stallMs: longestStall(), outcome, grownBytes: memoryOf('VmHWM') - before }
 }
 
 function outcomeOf(value: unknown): string {

@@ -7,7 +7,8 @@ const { skip } = await requireDockerEngine()
 describe.skipIf(skip)('the search for leaks of the engine docker', () => {
   test('finds a container that runs after its sandbox ended, until it is removed', async () => {
     const { at, end } = await withSandbox('docker')
-    expect(await at.remains()).toEqual({})
+    // A container that another test is making has a root before the daemon lists it.
+    expect(await kindsLeft(at)).toEqual([])
     const kinds = Object.keys(await at.remains(allEnded(at)))
     expect(kinds).toEqual(expect.arrayContaining(['containers', 'processes', 'control groups']))
     await end()
