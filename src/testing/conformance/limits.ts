@@ -7,6 +7,8 @@ import { endingByExit, type HarnessPeer, memoryKillsIn, python } from './peer.ts
 const MiB = 1024 * 1024
 /** The latest time after the deadline at which the host itself ends a run. */
 const BACKSTOP_MS = 5000
+/** The maximum number of rounds in which a whole processor is compared with a fifth of one. */
+const MAX_ROUNDS = 8
 const SMALL: ResourceLimits = { memoryBytes: 160 * MiB, diskBytes: 8 * MiB }
 
 const needs =
@@ -238,12 +240,13 @@ export function registerLimitTests(at: Fixture): void {
             emit_result(done)
           `
           const done = async (peer: HarnessPeer): Promise<number> => Number((await peer.run(script)).result)
-          let [most, least] = [0, Number.POSITIVE_INFINITY]
-          for (let round = 0; round < 2; round += 1) {
-            most = Math.max(most, await done(whole))
-            least = Math.min(least, await done(part))
+          // While other programs take the processors, the whole share is not to be had. More rounds can only raise what the part did.
+          let [ofWhole, ofPart] = [0, 0]
+          for (let round = 1; round <= 2 || (round <= MAX_ROUNDS && ofPart >= 0.6 * ofWhole); round += 1) {
+            ofWhole = Math.max(ofWhole, await done(whole))
+            ofPart = Math.max(ofPart, await done(part))
           }
-          assert.ok(least < 0.6 * most, `${least / most} of the work of a whole processor, with a fifth of it`)
+          assert.ok(ofPart < 0.6 * ofWhole, `${ofPart / ofWhole} of the work of a whole processor, with a fifth of it`)
         }),
       ),
     needs('cpu'),
