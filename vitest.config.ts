@@ -40,6 +40,17 @@ const LONGEST = [
   'test/daemon/conformance/gvisor.test.ts',
   'test/daemon/engines/docker/daemon-faults.test.ts',
   'test/daemon/conformance/docker.test.ts',
+  'test/campaign/fuzz/stall.test.ts',
+]
+/** Campaigns that need about one processor, and whose bounds leave room for another such file. */
+const PAIRED = [
+  'test/campaign/fuzz/stall.test.ts',
+  'test/campaign/adversarial/docker/{supervisor,fresh,between-runs,defences}.test.ts',
+  'test/campaign/peers.test.ts',
+  'test/campaign/adversarial/pyodide/fresh.test.ts',
+  'test/campaign/adversarial/local/{supervisor,fresh,between-runs,defences}.test.ts',
+  'test/campaign/kills.test.ts',
+  'test/campaign/fuzz/{host,broker,trees}.test.ts',
 ]
 /** Where there is no person to wait, a failure by a full machine costs more than the time of another worker saves. */
 const IS_CI = process.env['CI'] !== undefined
@@ -110,7 +121,8 @@ const config: ViteUserConfig = {
         { name: 'daemon', include: ['test/daemon/**/*.test.ts'], exclude: [], maxWorkers: 2, order: 4 },
         { name: 'postgres', include: ['test/postgres/**/*.test.ts'], exclude: [], maxWorkers: 2, order: 4 },
         { name: 'cluster', include: ['test/cluster/**/*.test.ts'], exclude: [], maxWorkers: 2, order: 4 },
-        { name: 'campaign', include: ['test/campaign/**/*.test.ts'], exclude: [], maxWorkers: 1, order: 5 },
+        { name: 'paired', include: PAIRED, exclude: [], maxWorkers: 2, order: 5 },
+        { name: 'campaign', include: ['test/campaign/**/*.test.ts'], exclude: PAIRED, maxWorkers: 1, order: 6 },
       ].map(({ order, ...project }) => ({
         test: {
           ...project,

@@ -19,7 +19,7 @@ const RUNGS = {
   postgres: { projects: ['postgres'], pythons: 0 },
   cluster: { projects: ['cluster'], pythons: 0 },
   all: {
-    projects: ['waiting', 'library', 'unit', 'timers', 'sandbox', 'slow', 'daemon', 'postgres', 'campaign'],
+    projects: ['waiting', 'library', 'unit', 'timers', 'sandbox', 'slow', 'daemon', 'postgres', 'paired', 'campaign'],
     pythons: Infinity,
   },
 } as const

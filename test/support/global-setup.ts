@@ -30,10 +30,10 @@ export async function setup({ vitest }: TestProject): Promise<() => void> {
   execFileSync(process.execPath, ['--disable-warning=ExperimentalWarning', WRITE_GUEST, directory])
   await preferPython(join(directory, 'bin'))
   const rungs = new Set(vitest.projects.map(({ name }) => name))
-  if (['waiting', 'library', 'sandbox', 'daemon', 'campaign'].some((rung) => rungs.has(rung)))
+  if (['waiting', 'library', 'sandbox', 'daemon', 'paired', 'campaign'].some((rung) => rungs.has(rung)))
     await requireLocalEngine()
   if (process.env['SANDGLASS_TEST_ENGINES'] === 'local') return remove
-  if (['daemon', 'campaign'].some((rung) => rungs.has(rung))) {
+  if (['daemon', 'paired', 'campaign'].some((rung) => rungs.has(rung))) {
     await requireDockerEngine()
     await findGvisor()
   }

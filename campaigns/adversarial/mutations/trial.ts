@@ -32,7 +32,7 @@ export interface RanTest {
 }
 
 /** The projects of the suites. */
-export const PROJECTS = ['waiting', 'unit', 'library', 'sandbox', 'slow', 'campaign'] as const
+export const PROJECTS = ['waiting', 'unit', 'library', 'sandbox', 'slow', 'paired', 'campaign'] as const
 
 /** Lists all tests of the suites that run on mutated copies, without running them. */
 export async function listTests(copy: Copy, signal?: AbortSignal): Promise<Pick<TriedTest, 'suite' | 'title'>[]> {
