@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 export interface Floor {
   /** Returns the milliseconds to fork a child, read one byte from it and wait for its end, as Python measures them. */
   measure(): Promise<number>
+  readonly pid: number
   close(): void
 }
 
@@ -19,7 +20,9 @@ export function startFloor(python: string, loaded: readonly [] | readonly [strin
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  if (child.pid === undefined) throw new Error(`${python} cannot be started`)
   return {
+    pid: child.pid,
     async measure() {
       child.stdin.write('x')
       return Number((await lines.next()).value) / 1000

@@ -1,5 +1,6 @@
 import { machine } from '../test/support/machine.ts'
 import { artifacts } from './artifacts.ts'
+import { budget } from './budget.ts'
 import { codeAgent } from './code-agent.ts'
 import { endurance } from './endurance.ts'
 import { engines } from './engines.ts'
@@ -18,7 +19,8 @@ import { workspaces } from './workspaces.ts'
 
 /**
  * Prints the tables of docs/performance.md: `npm run bench`. `-- --rounds N` sets the number of warm runs (default: 500).
- * `-- --only NAMES` runs some steps, such as `persistence,artifacts`, and does not compare the engines.
+ * `-- --only NAMES` runs some steps, such as `persistence,artifacts`, and does not compare the engines. `-- --picture FILE` draws
+ * the budget of a run as SVG.
  */
 async function main(): Promise<void> {
   const rounds = Number(flag('--rounds') ?? 500)
@@ -42,7 +44,7 @@ async function main(): Promise<void> {
     ['orchestrator', () => orchestrator(String(probes['python']), rounds)],
     ['tools', async () => Promise.resolve(toolPreparing())],
   ]
-  const names = steps.map(([name]) => name)
+  const names = [...steps.map(([name]) => name), 'budget']
   const unknown = only?.find((name) => !names.includes(name))
   if (unknown !== undefined) throw new Error(`--only: there is no step "${unknown}"; they are ${names.join(', ')}`)
   const rows: Row[] = []
@@ -51,9 +53,16 @@ async function main(): Promise<void> {
     rows.push(...(await step()))
   }
   process.stdout.write(
-    `Machine: ${machine()}\n` +
-      `Versions: Node ${process.version}, Python ${String(probes['python_version'])}\n\n${table(rows)}\n`,
+    `Machine: ${machine()}\nVersions: Node ${process.version}, Python ${String(probes['python_version'])}\n`,
   )
+  if (rows.length > 0) process.stdout.write(`\n${table(rows)}\n`)
+  if (only?.includes('budget') ?? true) {
+    process.stderr.write('budget …\n')
+    for (const part of await budget(String(probes['python']), rounds, flag('--picture'))) {
+      process.stdout.write(`\n${table(part.rows, part.titles)}\n`)
+      rows.push(...part.rows)
+    }
+  }
   if (only === undefined) {
     process.stderr.write('engines …\n')
     const compared = await engines(rounds)
