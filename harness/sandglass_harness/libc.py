@@ -35,10 +35,17 @@ def syscall(number, *args):
     return result
 
 
+# Made ahead, because every child of the zygote passes them.
+_DUMPABLE = {value: (ctypes.c_int(PR_SET_DUMPABLE), *map(ctypes.c_ulong, (value, 0, 0, 0))) for value in (False, True)}
+_prctl = _libc.prctl
+
+
 def set_dumpable(dumpable):
     """Sets the dumpable flag. Without it, processes of the same uid cannot use /proc/PID/{mem,fd,environ,root,...}, ptrace,
     pidfd_getfd or process_vm_* on this one."""
-    prctl(PR_SET_DUMPABLE, 1 if dumpable else 0)
+    if _prctl(*_DUMPABLE[dumpable]) < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
 
 
 def process_name():

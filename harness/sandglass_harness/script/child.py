@@ -1,10 +1,11 @@
 """The process of one script. The zygote forks it, the broker sends it a request, and it ends with the script."""
 
+import _signal
+import fcntl
 import gc
 import os
 import resource
 import select  # noqa: F401 - for tool_endpoint, imported before the workspace is on the path
-import signal
 import sys
 
 from ..libc import set_dumpable
@@ -37,19 +38,18 @@ def _open_streams():
         os.close(fd)
 
 
-def live(preloaded, fds, checks=False):
+def live(preloaded, emitter, fds, checks=False):
     """Runs a forked child to its end. Never returns. `fds` are the frame socket, stdout and stderr. With `checks`, it only
     checks scripts."""
     try:
         become_a_script_process(fds)
         open_up()
-        emitter = emit.Emitter(FRAME_FD)
         emit.use(emitter)
         if checks:
             code = _check_on(emitter, preloaded)
         else:
             script_process.rehearse()
-            home_files = script_process.find_home_files()
+            home_files = script_process.find_home_files(preloaded)
             request = script_process.receive()
             # Only now: while this process waits, the broker counts the space in use, and wipes the files of refused requests.
             script_process.copy_home_files(home_files)
@@ -63,10 +63,12 @@ def become_a_script_process(fds):
     """Installs the frame socket, stdout and stderr of `fds`, and closes everything that only the harness may have. The process
     remains not dumpable, like the zygote."""
     os.setsid()
-    # First to high numbers, because a target may be one of the sources.
-    high = [duplicate_above(fd, 16) for fd in fds]
-    for source, target in zip(high, (FRAME_FD, 1, 2)):
-        os.dup2(source, target, inheritable=target < 3)
+    if min(fds) <= FRAME_FD:  # first to high numbers, because a target may be one of the sources
+        fds = [duplicate_above(fd, 16) for fd in fds]
+    frames, out, err = fds
+    os.dup2(frames, FRAME_FD, False)
+    os.dup2(out, 1)
+    os.dup2(err, 2)
     os.closerange(4, 1 << 20)
     # Opened anew, because the flags of a shared descriptor would carry data from run to run.
     os.close(0)
@@ -74,7 +76,7 @@ def become_a_script_process(fds):
     # A lower priority than the broker's, which shares the sandbox's CPU time with everything that the script starts.
     if os.getpriority(os.PRIO_PROCESS, 0) < NICE:  # the host may have set a lower priority, which cannot be raised here
         os.setpriority(os.PRIO_PROCESS, 0, NICE)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, ())  # `signal` would make an enum member of each signal that was blocked
     if "numpy.random" in sys.modules:  # its state was forked as well, so every run would draw the same numbers
         sys.modules["numpy.random"].seed()
     gc.enable()
@@ -90,8 +92,6 @@ def open_up():
 
 def duplicate_above(fd, lowest):
     """Returns a duplicate of a descriptor with at least this number."""
-    import fcntl
-
     return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, lowest)
 
 

@@ -60,7 +60,7 @@ def prepare(config):
         _load(loaded["preload"], name, lambda name=name: _import(name), config)
     for path in tools.list_tool_files(config["tools"]) if config["tools"] else []:
         _load(loaded["tools"], os.path.basename(path), lambda path=path: tools.load_file(path, scope, loop), config)
-    _preloaded = script_process.Preloaded(tools.select_public(scope), notes_imports=bool(config["import_paths"]))
+    _preloaded = script_process.Preloaded(tools.select_public(scope), has_packages=bool(config["import_paths"]))
     _rehearse()
     gc.collect()
     version = ".".join(str(n) for n in sys.version_info[:3])
@@ -106,7 +106,7 @@ def run_request():
 def begin():
     """Prepares this interpreter for the code of a script or a session. Returns the emitter and the preloaded tools and modules."""
     emit.use(_emitter)
-    script_process.copy_home_files(script_process.find_home_files())
+    script_process.copy_home_files(script_process.find_home_files(_preloaded))
     return _emitter, _preloaded
 
 

@@ -206,7 +206,7 @@ def live(fds, preloaded, reserves=False):
         if reserves:
             _reserve_processes()
         script_process.rehearse()
-        home_files = script_process.find_home_files()
+        home_files = script_process.find_home_files(preloaded)
         connection = _socket.socket(fileno=FRAME_FD)
         kind, received = receive_with_fds(connection, 1)
         connection.detach()

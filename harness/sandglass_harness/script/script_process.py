@@ -19,15 +19,19 @@ _HOME = ".sandglass/home"  # in a directory of packages
 _REHEARSAL = b"""{"script": "emit_result([n for n in range(3)])", "inputs": {}, "secrets": {}, "limits": {}, "deadline": 1e12,
 "timeout_text": "30", "tools": null, "tool_sources": null, "stdin_base64": null, "preamble": null, "postamble": null, "check":
 null}"""
+_scan = json.JSONDecoder().scan_once
 FRAME_FD = 3  # frames leave over it; requests and answers arrive, each as a length and JSON
 
 
 class Preloaded:
     """Tools and modules loaded before the first script: globals, loaders that each run calls itself, and the names that these
-    loaders add. `notes_imports` is True in sandboxes with packages, where each run reports the modules that it loads."""
+    loaders add. With `has_packages`, each run reports the modules that it loads."""
 
-    def __init__(self, base_globals, loaders=(), added=(), notes_imports=False):
-        self.base_globals, self.loaders, self.added, self.notes_imports = base_globals, loaders, added, notes_imports
+    def __init__(self, base_globals, loaders=(), added=(), has_packages=False):
+        self.base_globals, self.loaders, self.added, self.has_packages = base_globals, loaders, added, has_packages
+
+
+_NOTHING_LOADED = Preloaded({})
 
 
 class SetupError(Exception):
@@ -45,11 +49,11 @@ def warm_up():
         explain.describe(error)
 
 
-def rehearse():
+def rehearse(fd=FRAME_FD):
     """Serves a request without reports, to touch the memory that every run touches. Page faults after a fork, including those of
-    code, dominate the time of a short run."""
+    code, dominate the time of a short run. `fd` is writable; nothing is written to it."""
     before = emit.current
-    _serve(json.loads(bytearray(_REHEARSAL)), emit.SilentEmitter(FRAME_FD), Preloaded({}), None, finishes=False)
+    _serve(_parse(bytearray(_REHEARSAL)), emit.SilentEmitter(fd), _NOTHING_LOADED, None, finishes=False)
     emit.use(before)
     explain.forget_source()
 
@@ -72,7 +76,12 @@ def receive():
 
 
 def _receive_message():
-    return json.loads(_read_exactly(struct.unpack("=I", _read_exactly(4))[0]))
+    return _parse(_read_exactly(struct.unpack("=I", _read_exactly(4))[0]))
+
+
+def _parse(message):
+    """Parses the broker's JSON, as json.loads does but without the search for an encoding and for spaces around it."""
+    return _scan(message.decode(), 0)[0]
 
 
 def run(request, emitter, preloaded, make_bridge):
@@ -86,18 +95,20 @@ def run(request, emitter, preloaded, make_bridge):
 
 
 def _serve(request, emitter, preloaded, make_bridge, finishes=True):
-    """Returns the exit code, and the record of the modules that the script loaded."""
+    """Returns the exit code, and the record of the modules that the script loaded, if there is one."""
     give_input(request.get("stdin_base64"))
-    os.environ.update(request["secrets"])
-    text.hide(request["secrets"])
-    code, notes = None, imports.ImportNotes()
+    if request["secrets"]:
+        os.environ.update(request["secrets"])
+        text.hide(request["secrets"])
+    code = notes = None
     try:
         deadline = request.get("deadline")
         emit.arm(None if deadline is None else deadline - time.monotonic())
         if request.get("check"):
             code = _check(request, emitter, preloaded)
         else:
-            if preloaded.notes_imports:
+            if preloaded.has_packages:
+                notes = imports.ImportNotes()
                 notes.begin()
             code = _execute(request, emitter, preloaded, make_bridge, finishes)
         emit.disarm()
@@ -108,8 +119,10 @@ def _serve(request, emitter, preloaded, make_bridge, finishes=True):
     return code, notes
 
 
-def find_home_files():
+def find_home_files(preloaded):
     """Lists directories with files that packages expect in the home directory, such as a font cache, which is slow to build."""
+    if not preloaded.has_packages:
+        return []
     sources = [os.path.join(path, _HOME) for path in sys.path[1:] if path.startswith("/")]  # the first is the workspace
     return [source for source in sources if os.path.isdir(source)]
 
@@ -208,9 +221,9 @@ def _tools(request, make_bridge):
 
 def _send_finished(notes):
     """Reports that the run is finished, and the modules that it loaded. The process ends next."""
-    frame, loaded = {"type": "finished"}, notes.loaded
-    if loaded:
-        frame["imported"] = loaded
+    frame = {"type": "finished"}
+    if notes is not None and notes.loaded:
+        frame["imported"] = notes.loaded
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -10,11 +10,13 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 
-from . import child, script_process, seccomp, show_hooks
+from . import child, emit, script_process, seccomp, show_hooks
 from .commands import answer, discard_signals, reap_others, receive_with_fds
 
+REHEARSALS = 10  # an interpreter adapts code at the eighth call or earlier
 KILL_SEC = 0.4  # shorter than the broker's limit for the answer
 
 
@@ -47,7 +49,7 @@ def main(config, control_fd):
         from . import preloading
 
         *all_preloaded, loaded = preloading.load(config)
-    preloaded = script_process.Preloaded(*all_preloaded, notes_imports=bool(config["import_paths"]))
+    preloaded = script_process.Preloaded(*all_preloaded, has_packages=bool(config["import_paths"]))
     if config.get("checker"):
         from ..check import checker
 
@@ -61,7 +63,8 @@ def main(config, control_fd):
     control.send(json.dumps(loaded).encode())
     if not config.get("activities"):
         checks = config.get("checker", False)
-        _serve(control, lambda fds: child.live(preloaded, fds, checks))
+        emitter = emit.Emitter(script_process.FRAME_FD)
+        _serve(control, lambda fds: child.live(preloaded, emitter, fds, checks))
     elif is_serial:
         _serve(control, lambda fds: keeper.live(fds, preloaded))
     else:
@@ -82,8 +85,15 @@ def _add_builtins_of_site():
 
 
 def _warm_up():
-    """Touches memory pages that children share afterwards."""
+    """Touches memory pages that children share afterwards. The interpreter writes to code that has run some times, to adapt it;
+    so the code of every run is run here until that is over, and not in each child again."""
     script_process.warm_up()
+    null = os.open("/dev/null", os.O_WRONLY | os.O_CLOEXEC)
+    for _ in range(REHEARSALS):
+        script_process.rehearse(null)
+        if threading.active_count() == 1:  # a preloaded module can have started others, which it would declare dead
+            threading._after_fork()  # the first code of every child
+    os.close(null)
     gc.collect()
     gc.disable()
     gc.freeze()

@@ -8,10 +8,11 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
 import unittest
 
-from sandglass_harness.script import emit, runtime, script_process, tools
+from sandglass_harness.script import emit, explain, runtime, script_process, tools, zygote
 
 from .. import forked
 
@@ -389,6 +390,30 @@ atexit.register(emit_log, "last registered")
             return [before == after, signal.getitimer(signal.ITIMER_REAL)[0], sent]
 
         self.assertEqual(forked.call(rehearsed), [True, 0.0, None])
+
+    def test_warming_up_the_zygote_leaves_no_trace(self):
+        def warmed():
+            before = emit.current, os.environ.copy(), signal.getsignal(signal.SIGALRM), os.listdir("/proc/self/fd")
+            main = threading.main_thread(), threading.active_count()
+            zygote._warm_up()
+            after = emit.current, os.environ.copy(), signal.getsignal(signal.SIGALRM), os.listdir("/proc/self/fd")
+            unchanged = main == (threading.main_thread(), threading.active_count())
+            return [before == after, unchanged, signal.getitimer(signal.ITIMER_REAL)[0], explain.FILENAME in linecache.cache]
+
+        self.assertEqual(forked.call(warmed), [True, True, 0.0, False])
+
+    def test_warming_up_the_zygote_keeps_the_threads_of_preloaded_modules(self):
+        def warmed():
+            go_on = threading.Event()
+            thread = threading.Thread(target=go_on.wait)
+            thread.start()
+            zygote._warm_up()
+            lives = thread.is_alive()
+            go_on.set()
+            thread.join()
+            return lives
+
+        self.assertEqual(forked.call(warmed), True)
 
     def test_rehearsing_a_request_runs_its_script(self):
         def rehearsed():
