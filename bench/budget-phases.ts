@@ -31,6 +31,8 @@ export interface TracedRun {
   readonly end: number
 }
 
+const WRITES = ['write', 'writev']
+
 type Role = 'host' | 'broker' | 'zygote' | 'child' | 'next'
 
 /** The times at which a run passes from one part to the next. */
@@ -108,7 +110,7 @@ function findMarks(events: readonly TraceEvent[], pids: Record<Role, number>, ru
   const calls = events.filter(({ kind, forked }) => kind === 'call' && forked === undefined)
   const after = (time: number, role: Role, ...names: string[]): number =>
     calls.find((each) => each.time > time && each.pid === pids[role] && isOneOf(each, names))?.time ?? Number.NaN
-  const sent = after(run.begin, 'host', 'write', 'writev')
+  const sent = after(run.begin, 'host', ...WRITES)
   const received = after(sent, 'broker')
   const handed = after(received, 'broker', 'write', 'sendto')
   const began = after(handed, 'child', 'getppid')
@@ -116,7 +118,7 @@ function findMarks(events: readonly TraceEvent[], pids: Record<Role, number>, ru
   const asked = after(ended, 'broker', 'sendto') // the ping to the zygote: the process has ended
   const wiped = after(asked, 'broker', 'fstatfs')
   const answered =
-    calls.findLast((each) => each.time < run.end && each.pid === pids.broker && each.call === 'write')?.time ??
+    calls.findLast((each) => each.time < run.end && each.pid === pids.broker && isOneOf(each, WRITES))?.time ??
     Number.NaN
   const read = after(answered, 'host', 'read')
   const marks = { sent, received, handed, began, ended, asked, wiped, answered, read }

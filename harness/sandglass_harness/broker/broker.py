@@ -12,7 +12,7 @@ from ..caps import HIGH_WATER_BYTES
 from ..version import PROTOCOL_VERSION
 from ..wire import encode
 from . import request_shape
-from .channel import Channel, Outbox
+from .channel import Channel, GatheringOutbox
 from .intake import WIPE_SEC, Intake
 from .processes import Spare, Zygote
 from .run import ANSWER_HEAD, Run, build_check_run
@@ -319,7 +319,7 @@ def serve(config, channel, zygote_pid, control_fd):
     if config.get("sealed"):
         from . import seal  # after the fork of the zygote, which must not get the key
 
-        outbox = seal.SealedOutbox(channel_out, seal.receive_key(channel_in))
+        outbox = seal.SealedGatheringOutbox(channel_out, seal.receive_key(channel_in))
     else:
-        outbox = Outbox(channel_out)
+        outbox = GatheringOutbox(channel_out)
     Broker(config, channel_in, outbox, Zygote(zygote_pid, control_fd)).serve()

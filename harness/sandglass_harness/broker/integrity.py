@@ -14,17 +14,24 @@ _PATH = ("/usr/local/bin", "/usr/bin", "/bin")
 _RLIMITS = sorted({getattr(resource, n) for n in dir(resource) if n.startswith("RLIMIT_")})
 
 
-def snapshot(pids):
-    """Returns rlimits, CPU affinity, nice value and scheduling policy of each process."""
-    return [
-        (
-            [resource.prlimit(pid, which) for which in _RLIMITS],
-            os.sched_getaffinity(pid),
-            os.getpriority(os.PRIO_PROCESS, pid),
-            os.sched_getscheduler(pid),
-        )
-        for pid in pids
-    ]
+class ProcessLimits:
+    """The rlimits, CPU affinity, nice value and scheduling policy of processes."""
+
+    def __init__(self, pids):
+        # One read shows all rlimits of a process. gVisor does not have the file.
+        self._processes = [(pid, open_proc(f"{pid}/limits")) for pid in pids]
+
+    def read(self):
+        """Returns the present values of each process."""
+        return [
+            (
+                [resource.prlimit(pid, which) for which in _RLIMITS] if limits is None else os.pread(limits, 4096, 0),
+                os.sched_getaffinity(pid),
+                os.getpriority(os.PRIO_PROCESS, pid),
+                os.sched_getscheduler(pid),
+            )
+            for pid, limits in self._processes
+        ]
 
 
 def status_field(pid, name):

@@ -1,16 +1,14 @@
 """The channel of a workspace: lines, some of them followed by raw bytes."""
 
-import itertools
 import os
 import sys
 
 from ..caps import MAX_PAYLOAD_BYTES, MAX_REQUEST_LINE_BYTES
 from ..wire import encode
-from .channel import READ_BYTES, Channel, Outbox
+from .channel import READ_BYTES, Channel
 
 HEAD = b'{"payload":'
 MANY_BYTES = 1 << 20  # the size of a read while the host sends a lot
-FRAMES_AT_ONCE = 64  # in one write
 
 
 class FrameBuffer:
@@ -72,30 +70,6 @@ def _without_payload(line):
     return b"{" + rest, int(digits)
 
 
-class GatheringOutbox(Outbox):
-    """Writes all frames of one turn of the loop together, because each write wakes the host."""
-
-    def put(self, data):
-        """Queues a frame."""
-        self._queue.append(memoryview(data))
-        self.size += len(data)
-
-    def flush(self):
-        """Writes as much as the peer accepts. Returns True if nothing is left. Raises OSError if the peer is gone."""
-        queue = self._queue
-        while queue:
-            try:
-                written = os.writev(self.fd, list(itertools.islice(queue, FRAMES_AT_ONCE)))
-            except BlockingIOError:
-                return False
-            self.size -= written
-            while queue and written >= len(queue[0]):
-                written -= len(queue.popleft())
-            if written:
-                queue[0] = queue[0][written:]
-        return True
-
-
 class WorkspaceChannel(Channel):
     """A channel whose frames can have payloads. It calls `on_frame(line, payload)` for each frame of the host. On a sealed channel,
     `opener` verifies and removes the seals."""
@@ -105,12 +79,6 @@ class WorkspaceChannel(Channel):
         self._frames = FrameBuffer()
         self._read_bytes = READ_BYTES
         self._opener = opener
-
-    def update_write_watch(self):
-        """Writes the output gathered in this turn. If a rest remains, watches the outbox for writability."""
-        if self.outbox.size:
-            self.outbox.flush()
-        super().update_write_watch()
 
     def send(self, frame):
         """Queues a frame."""

@@ -33,7 +33,8 @@ class Sandbox:
     def record_normal_state(self, spare_pid):
         """Records the normal state, once the first spare exists. Returns the checks for the frame `ready`."""
         self._pids = [os.getpid(), self.zygote.pid]
-        self._normal = integrity.snapshot(self._pids)
+        self._limits = integrity.ProcessLimits(self._pids)
+        self._normal = self._limits.read()
         self._uncollected = Uncollected(self.config["scratch"])
         self._loadavg = integrity.open_proc("loadavg")
         self._last_pid_moves = integrity.last_pid(self._loadavg) == spare_pid
@@ -62,7 +63,7 @@ class Sandbox:
         and zygote are unchanged. `closed_sockets` is the number of sockets closed since record_normal_state()."""
         wiped = self.roots.wipe(WIPE_SEC) and self.terminals.restore(WIPE_SEC)
         wiped = wiped and self._uncollected.is_gone(WIPE_SEC, closed_sockets)
-        unchanged = self.network.are_as_before() and integrity.snapshot(self._pids) == self._normal
+        unchanged = self.network.are_as_before() and self._limits.read() == self._normal
         return wiped and self.zygote.alive and unchanged
 
 

@@ -12,6 +12,7 @@ import struct
 import time
 
 _FS_IOC_GETFLAGS, _FS_IOC_SETFLAGS = 0x80086601, 0x40086602
+_TICK_NS = 20_000_000  # more than the resolution of the kernel's time stamps, which is that of its timer
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -94,12 +95,17 @@ def put(root, path, mode, offset, content):
 
 
 class Roots:
-    """The writable root directories, and the state to restore them to."""
+    """The writable root directories, and the state to restore them to.
+
+    A root that nobody has touched since it was last found clean is not read again. The kernel shows that by its status: every
+    change of its entries, attributes or flags sets the time of change, which nobody can choose.
+    """
 
     def __init__(self, paths):
         # Kept open, because a lookup by name after each run costs more than the check itself. They are mount points, which a
         # script can neither remove nor replace.
-        self._roots = [open_real_directory(path) for path in paths]
+        self._roots = [_open_root(path) for path in paths]
+        self._clean = dict.fromkeys(self._roots)  # the status of each when it was clean; None if it cannot show the next change
         self._modes = {root: stat.S_IMODE(os.fstat(root).st_mode) for root in self._roots}
         # The volumes of a pod belong to root. Nobody in the sandbox can change their modes, or set their times but to now.
         self._foreign = {root for root in self._roots if os.fstat(root).st_uid != os.geteuid()}
@@ -119,6 +125,9 @@ class Roots:
     def _wipe_root(self, root, deadline):
         try:
             found = os.fstat(root)
+            if self._clean[root] == _status_of(found):
+                return True
+            self._clean[root] = None
             if found.st_nlink == 0:
                 return False
             if stat.S_IMODE(found.st_mode) != self._modes[root]:
@@ -126,9 +135,16 @@ class Roots:
             if not _is_empty(root) and not _delete_all(root, deadline):
                 return False
             self._restore(root)
+            self._note_clean(root)
             return True
         except OSError:
             return False
+
+    def _note_clean(self, root):
+        """Notes the status, unless a change could still get the time of the last one. Not on gVisor, which has its own times."""
+        found = os.fstat(root)
+        if not FOLLOWS_LINKS and found.st_ctime_ns < time.time_ns() - _TICK_NS:
+            self._clean[root] = _status_of(found)
 
     def _restore(self, root):
         """Restores times, extended attributes and flags of a root directory, which could carry data from run to run."""
@@ -230,6 +246,21 @@ def _open_terminals(path):
             continue
         return fd, flag != 0 and os.fstat(fd).st_uid == os.geteuid()
     return None, False
+
+
+def _open_root(path):
+    """Opens a root so that listing it does not change its times, if this process owns it."""
+    fd = open_real_directory(path)
+    try:
+        fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_NOATIME)
+    except OSError:  # only owners may set O_NOATIME
+        pass
+    return fd
+
+
+def _status_of(found):
+    times = found.st_atime_ns, found.st_mtime_ns, found.st_ctime_ns
+    return found.st_mode, found.st_uid, found.st_gid, found.st_nlink, found.st_size, *times
 
 
 def _xattrs(fd):

@@ -15,8 +15,7 @@ import os
 import select
 import struct
 
-from .channel import Outbox
-from .payloads import GatheringOutbox
+from .channel import GatheringOutbox, Outbox
 
 KEY_BYTES = 32
 TAG_BYTES = 16
@@ -80,7 +79,7 @@ class SealedOutbox(Outbox):
 
 
 class SealedGatheringOutbox(SealedOutbox, GatheringOutbox):
-    """A sealed outbox of a workspace, which writes all pieces of one turn together."""
+    """A sealed outbox that writes all pieces of one turn together."""
 
 
 class Opener:

@@ -15,8 +15,9 @@ from ..wire import encode
 from . import descriptors, keepers, request_shape, session_operations, transfer, workspace_shape
 from .broker import MAX_WAIT_MS, watch_child_signals
 from .cell_activity import CellActivity
+from .channel import GatheringOutbox
 from .connection import Connection
-from .payloads import GatheringOutbox, WorkspaceChannel
+from .payloads import WorkspaceChannel
 from .processes import Zygote
 from .program_activity import ProgramActivity
 from .sandbox import Sandbox

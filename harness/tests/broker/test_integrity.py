@@ -1,8 +1,10 @@
 import ctypes
 import os
+import resource
 import signal
 import threading
 import unittest
+from unittest import mock
 
 from sandglass_harness.broker import integrity
 
@@ -89,3 +91,41 @@ class ExitStatusTest(unittest.TestCase):
 
 if __name__ == "__main__":
     unittest.main()
+
+
+class ProcessLimitsTest(unittest.TestCase):
+    def setUp(self):
+        self.pid = os.fork()
+        if self.pid == 0:
+            signal.pause()
+        self.addCleanup(os.waitpid, self.pid, 0)
+        self.addCleanup(os.kill, self.pid, signal.SIGKILL)
+
+    def changes_of(self, limits):
+        """Returns how often the values differ from those before after each change of a limit, of the priority and of the CPUs."""
+        noticed, changes = [], [lambda: os.setpriority(os.PRIO_PROCESS, self.pid, 7)]
+        if len(os.sched_getaffinity(self.pid)) > 1:
+            changes.append(lambda: os.sched_setaffinity(self.pid, {min(os.sched_getaffinity(self.pid))}))
+        lowered = [which for which in integrity._RLIMITS if resource.prlimit(self.pid, which)[1] != 0]
+        changes += [lambda which=which: self.lower(which) for which in lowered]
+        for change in changes:
+            before = limits.read()
+            self.assertEqual(limits.read(), before)
+            change()
+            noticed.append(limits.read() != before)
+        return noticed
+
+    def lower(self, which):
+        soft, hard = resource.prlimit(self.pid, which)
+        if soft == 0:
+            resource.prlimit(self.pid, which, (0, 1 if hard == resource.RLIM_INFINITY else hard - 1))
+        else:
+            resource.prlimit(self.pid, which, (1 if soft == resource.RLIM_INFINITY else soft - 1, hard))
+
+    def test_every_change_is_noticed(self):
+        self.assertEqual(set(self.changes_of(integrity.ProcessLimits([self.pid]))), {True})
+
+    def test_every_change_is_noticed_where_proc_shows_no_limits(self):
+        with mock.patch.object(integrity, "open_proc", return_value=None):
+            limits = integrity.ProcessLimits([self.pid])
+        self.assertEqual(set(self.changes_of(limits)), {True})

@@ -1,6 +1,8 @@
 import errno
+import fcntl
 import os
 import stat
+import struct
 import tempfile
 import threading
 import time
@@ -193,6 +195,61 @@ class WipeTest(ScratchTestCase):
         now = os.stat(self.root)
         names = os.listxattr(self.root) if has_xattrs else []
         self.assertEqual(([n for n in names if n.startswith("user.")], now.st_mtime_ns), ([], 0))
+
+    def test_a_root_that_nobody_has_touched_is_not_read_again(self):
+        roots = self.known_as_clean()
+        with mock.patch("sandglass_harness.broker.scratch._is_empty", side_effect=AssertionError("it was read")):
+            self.assertTrue(roots.wipe(5))
+
+    def test_whatever_touches_a_root_that_is_known_as_clean_is_undone(self):
+        def flag():
+            fd = os.open(self.root, os.O_RDONLY)
+            fcntl.ioctl(fd, 0x40086602, struct.pack("=l", 0x80) + bytes(4))  # FS_IOC_SETFLAGS, FS_NOATIME_FL
+            os.close(fd)
+
+        touches = {
+            "a file": lambda: self.write("a"),
+            "a directory that is moved here": lambda: os.rename(tempfile.mkdtemp(dir=os.path.dirname(self.root)), self.path("d")),
+            "a file that comes and goes": lambda: (self.write("a"), os.unlink(self.path("a"))),
+            "a file that comes, with the times of before": lambda: (self.write("a"), os.utime(self.root, (0, 0))),
+            "a mode": lambda: os.chmod(self.root, 0o700),
+            "times": lambda: os.utime(self.root, ns=(1, 0)),
+            "a listing": lambda: (os.utime(self.root, ns=(5, 5)), os.listdir(self.root)),
+            "an attribute": lambda: os.setxattr(self.root, "user.sandglass", b"x"),
+            "a flag": flag,
+        }
+        for name, touch in touches.items():
+            with self.subTest(name):
+                roots = self.known_as_clean()
+                before = self.state_of_root()
+                try:
+                    touch()
+                except OSError as error:
+                    if error.errno in (errno.ENOTSUP, errno.ENOTTY):  # tmpfs knows attributes and flags from Linux 6.6 on
+                        continue
+                    raise
+                self.assertTrue(roots.wipe(5))
+                self.assertEqual(self.state_of_root(), before)
+
+    def known_as_clean(self):
+        """Returns roots that would not be read again, as nothing has changed since the last wipe."""
+        roots = Roots([self.root])
+        self.addCleanup(roots.close)
+        while None in roots._clean.values():
+            self.assertTrue(roots.wipe(5))
+        return roots
+
+    def state_of_root(self):
+        fd = os.open(self.root, os.O_RDONLY | os.O_NOATIME)
+        try:
+            found = os.fstat(fd)
+            try:
+                flags = fcntl.ioctl(fd, 0x80086601, bytes(8))  # FS_IOC_GETFLAGS
+            except OSError:
+                flags = None
+            return found.st_mode, found.st_atime_ns, found.st_mtime_ns, os.listdir(fd), os.listxattr(fd), flags
+        finally:
+            os.close(fd)
 
     def test_a_bomb_of_files_runs_over_its_budget_and_is_reported(self):
         def make():

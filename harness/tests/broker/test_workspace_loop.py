@@ -7,7 +7,8 @@ import struct
 import unittest
 
 from sandglass_harness.broker import descriptors, keepers
-from sandglass_harness.broker.payloads import GatheringOutbox, WorkspaceChannel
+from sandglass_harness.broker.channel import GatheringOutbox
+from sandglass_harness.broker.payloads import WorkspaceChannel
 from sandglass_harness.broker.program_activity import ProgramActivity
 from sandglass_harness.broker.sources import Sources
 from sandglass_harness.broker.watcher import Watcher
