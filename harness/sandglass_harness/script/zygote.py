@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 
+from ..libc import trim_heap
 from . import child, emit, script_process, seccomp, show_hooks
 from .commands import answer, discard_signals, reap_others, receive_with_fds
 
@@ -97,6 +98,7 @@ def _warm_up():
     gc.collect()
     gc.disable()
     gc.freeze()
+    trim_heap()  # a fork copies the entry of each page, and an exit removes it
 
 
 def _serve(control, live):
