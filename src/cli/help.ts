@@ -196,7 +196,7 @@ Batch:
   --policy POLICY           off, standard or strict, for requests that name none
   --tools FILE              a JS or TS module that exports tools, for all requests
   --with PKG                a package that scripts can import, as pip names it: "pandas>=2"; repeat for more
-  --max-uses N              scripts after which a sandbox is replaced, default 50
+  --max-uses N              scripts after which a sandbox is replaced, default 1000
   --mode interactive|plan   for requests that name none
   --json                    errors of the batch itself as a line, too; answers always are JSON
 

@@ -13,7 +13,7 @@ export interface PoolOptions {
   readonly maxOverflow?: number
   /** Maximum time that a checkout waits, in milliseconds. Default 30,000. */
   readonly checkoutTimeoutMs?: number
-  /** Leases after which a sandbox is retired. Default 50; 1 gives every lease a sandbox of its own. */
+  /** Leases after which a sandbox is retired. Default 1,000; 1 gives every lease a sandbox of its own. */
   readonly maxUses?: number
   /**
    * The memory in bytes that all idle sandboxes may take together. Above it, `occasional` specs give theirs up, the one used
@@ -80,7 +80,7 @@ export function resolvePoolOptions(given: PoolOptions): ResolvedPoolOptions {
     poolSize,
     maxOverflow,
     checkoutTimeoutMs: checkTimerMs('checkoutTimeoutMs', given.checkoutTimeoutMs ?? 30_000),
-    maxUses: checkCount('maxUses', given.maxUses ?? 50, 1),
+    maxUses: checkCount('maxUses', given.maxUses ?? 1000, 1),
     maxIdleBytes: checkCount('maxIdleBytes', given.maxIdleBytes ?? MAX_IDLE_BYTES, 0),
     healthCheckAfterIdleMs: checkDuration('healthCheckAfterIdleMs', given.healthCheckAfterIdleMs ?? 30_000),
     ...(given.isHealthy === undefined ? {} : { isHealthy: given.isHealthy }),

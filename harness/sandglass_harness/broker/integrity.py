@@ -7,6 +7,8 @@ import resource
 from ..libc import PR_GET_NO_NEW_PRIVS, kernel_log, landlock_abi, prctl, set_dumpable
 from . import control_group
 
+MAX_GROWTH_BYTES = 16 << 20
+_PAGE_BYTES = resource.getpagesize()
 _PF_EXITING = 4  # of linux/sched.h
 # Programs that scripts often need and that not every system has.
 _PROGRAMS = ("bash", "node", "perl", "git", "curl", "make", "gcc", "jq")
@@ -32,6 +34,23 @@ class ProcessLimits:
             )
             for pid, limits in self._processes
         ]
+
+
+class MemoryGrowth:
+    """The own memory of processes, compared with that at start. It does not grow from run to run, unless a run makes it."""
+
+    def __init__(self, pids):
+        opened = [open_proc(f"{pid}/statm") for pid in pids]
+        self._files = [fd for fd in opened if fd is not None]
+        self._normal = self._read()
+
+    def is_large(self):
+        """True if one of them holds MAX_GROWTH_BYTES more than at start."""
+        return any(now - normal > MAX_GROWTH_BYTES for now, normal in zip(self._read(), self._normal))
+
+    def _read(self):
+        fields = [os.pread(fd, 256, 0).split() for fd in self._files]
+        return [(int(resident) - int(shared)) * _PAGE_BYTES for _, resident, shared, *_ in fields]
 
 
 def status_field(pid, name):
@@ -91,7 +110,7 @@ def _resident(pid):
     """Returns the resident memory of a process in bytes, shared libraries included; None if the kernel does not show it."""
     try:
         with open(f"/proc/{pid}/statm") as file:
-            return int(file.read().split()[1]) * resource.getpagesize()
+            return int(file.read().split()[1]) * _PAGE_BYTES
     except (OSError, ValueError, IndexError):
         return None
 

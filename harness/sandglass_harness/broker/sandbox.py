@@ -35,6 +35,7 @@ class Sandbox:
         self._pids = [os.getpid(), self.zygote.pid]
         self._limits = integrity.ProcessLimits(self._pids)
         self._normal = self._limits.read()
+        self._growth = integrity.MemoryGrowth(self._pids)
         self._uncollected = Uncollected(self.config["scratch"])
         self._loadavg = integrity.open_proc("loadavg")
         self._last_pid_moves = integrity.last_pid(self._loadavg) == spare_pid
@@ -60,11 +61,12 @@ class Sandbox:
 
     def clean(self, closed_sockets=0):
         """Wipes the directories. Returns True if they are empty and their space is free, no run has used the network, and broker
-        and zygote are unchanged. `closed_sockets` is the number of sockets closed since record_normal_state()."""
+        and zygote are unchanged and have not grown. `closed_sockets` is the number of sockets closed since
+        record_normal_state()."""
         wiped = self.roots.wipe(WIPE_SEC) and self.terminals.restore(WIPE_SEC)
         wiped = wiped and self._uncollected.is_gone(WIPE_SEC, closed_sockets)
         unchanged = self.network.are_as_before() and self._limits.read() == self._normal
-        return wiped and self.zygote.alive and unchanged
+        return wiped and self.zygote.alive and unchanged and not self._growth.is_large()
 
 
 def _open_fds_above(lowest):

@@ -1,4 +1,5 @@
 import ctypes
+import mmap
 import os
 import resource
 import signal
@@ -91,6 +92,40 @@ class ExitStatusTest(unittest.TestCase):
 
 if __name__ == "__main__":
     unittest.main()
+
+
+class MemoryGrowthTest(unittest.TestCase):
+    def setUp(self):
+        read, self.go_on = os.pipe()
+        self.done, write = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            held = []
+            while size := int(os.read(read, 8)) << 20:
+                held.append(mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))  # malloc may still hold free pages
+                held[-1].write(bytes(size))
+                os.write(write, b"x")
+            held.clear()
+            os.write(write, b"x")
+            signal.pause()
+        for fd in (read, write):
+            os.close(fd)
+        for end in (lambda: os.waitpid(self.pid, 0), lambda: os.kill(self.pid, signal.SIGKILL)):
+            self.addCleanup(end)
+        for fd in (self.go_on, self.done):
+            self.addCleanup(os.close, fd)
+
+    def hold(self, mebibytes):
+        os.write(self.go_on, str(mebibytes).encode())
+        os.read(self.done, 1)
+
+    def test_it_is_large_from_16_MiB_on_and_not_when_they_are_given_back(self):
+        growth = integrity.MemoryGrowth([os.getpid(), self.pid])
+        found = []
+        for mebibytes in (8, 12, 0):
+            self.hold(mebibytes)
+            found.append(growth.is_large())
+        self.assertEqual(found, [False, True, False])
 
 
 class ProcessLimitsTest(unittest.TestCase):
