@@ -9,7 +9,6 @@ import sys
 import time
 
 from ..caps import HIGH_WATER_BYTES
-from ..libc import trim_heap
 from ..version import PROTOCOL_VERSION
 from ..wire import encode
 from . import request_shape
@@ -65,7 +64,6 @@ class Broker:
             from . import seal  # loaded only here
 
             checks.update(seal.shut(self._channel.fd))
-        trim_heap()  # of what the imports left
         version = ".".join(str(n) for n in sys.version_info[:3])
         self._channel.send({"type": "ready", "protocol": PROTOCOL_VERSION, "python": version, **loaded, "checks": checks})
         while True:

@@ -13,7 +13,6 @@ import sys
 import threading
 import time
 
-from ..libc import trim_heap
 from . import child, emit, script_process, seccomp, show_hooks
 from .commands import answer, discard_signals, reap_others, receive_with_fds
 
@@ -98,7 +97,6 @@ def _warm_up():
     gc.collect()
     gc.disable()
     gc.freeze()
-    trim_heap()  # a fork copies the entry of each page, and an exit removes it
 
 
 def _serve(control, live):
