@@ -48,6 +48,12 @@ def set_dumpable(dumpable):
         raise OSError(number, os.strerror(number))
 
 
+def trim_heap():
+    """Gives the kernel back the pages that malloc holds but does not use. glibc alone can."""
+    if hasattr(_libc, "malloc_trim"):
+        _libc.malloc_trim(ctypes.c_size_t(0))
+
+
 def process_name():
     """Returns the kernel's name of this thread: at most 15 bytes."""
     buffer = ctypes.create_string_buffer(16)

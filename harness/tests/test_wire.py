@@ -4,7 +4,7 @@ import random
 import time
 import unittest
 
-from sandglass_harness.broker.channel import LineBuffer, Outbox
+from sandglass_harness.broker.channel import GatheringOutbox, LineBuffer, Outbox
 from sandglass_harness.wire import decode, encode
 
 
@@ -111,9 +111,14 @@ class EncodeTest(unittest.TestCase):
 
 class OutboxTest(unittest.TestCase):
     def test_a_peer_that_does_not_read_blocks_nothing_and_loses_nothing(self):
+        for kind in (Outbox, GatheringOutbox):
+            with self.subTest(kind.__name__):
+                self.write_to_a_peer_that_does_not_read(kind)
+
+    def write_to_a_peer_that_does_not_read(self, kind):
         read, write = os.pipe()
         os.set_blocking(write, False)
-        outbox = Outbox(write)
+        outbox = kind(write)
         lines = [b"%d " % n * 5000 + b"\n" for n in range(40)]
         for line in lines:
             outbox.put(line)
@@ -132,4 +137,8 @@ class OutboxTest(unittest.TestCase):
         os.close(read)
         with self.assertRaises(OSError):
             Outbox(write).put(b"x\n")
+        gathered = GatheringOutbox(write)
+        gathered.put(b"x\n")
+        with self.assertRaises(OSError):
+            gathered.flush()
         os.close(write)

@@ -237,6 +237,7 @@ class Broker:
         self._spare.on_fork(pid)
         if not self._sandbox.is_collected():
             self._channel.flush_and_exit()
+        self._sandbox.note_growth()
         self._state = IDLE
         waiting, self._waiting = self._waiting, []
         for frame in waiting:
@@ -319,7 +320,7 @@ def serve(config, channel, zygote_pid, control_fd):
     if config.get("sealed"):
         from . import seal  # after the fork of the zygote, which must not get the key
 
-        outbox = seal.SealedGatheringOutbox(channel_out, seal.receive_key(channel_in))
+        outbox = seal.SealedOutbox(channel_out, seal.receive_key(channel_in))
     else:
         outbox = GatheringOutbox(channel_out)
     Broker(config, channel_in, outbox, Zygote(zygote_pid, control_fd)).serve()

@@ -2,7 +2,7 @@
 
 import os
 
-from ..libc import PR_SET_TIMERSLACK, prctl
+from ..libc import PR_SET_TIMERSLACK, prctl, trim_heap
 from . import integrity
 from .control_group import MemoryKills
 from .intake import WIPE_SEC
@@ -24,7 +24,8 @@ class Sandbox:
         self.terminals = Terminals()
         self.network = NetworkCounters()
         self.memory_kills = MemoryKills()
-        self._uncollected = None  # before the first spare
+        self._uncollected = self._growth = None  # before the first spare
+        self._has_grown = False
         self.shows_ends = False  # True if the kernel shows the status of an unreaped process, and whether it started others
         self._leaked_fds = len(leaked_fds)
         # Not in gVisor, where a child of PID 1 would look like a process that a preloaded module left.
@@ -45,7 +46,7 @@ class Sandbox:
             prctl(PR_SET_TIMERSLACK, 1)  # ns; by default a sleep takes 50 us more
         checks = integrity.self_check(self.zygote.pid, self.config["scratch"], self._leaked_fds)
         checks["last_pid_moves"] = self._last_pid_moves
-        self.zygote.kills_at_once = self.reaper.kills_at_once = not checks["gvisor"]
+        self.roots.shows_changes = self.zygote.kills_at_once = self.reaper.kills_at_once = not checks["gvisor"]
         return checks
 
     def left_no_process(self, pid):
@@ -59,14 +60,21 @@ class Sandbox:
         clean(), during which the process of the run may still be exiting."""
         return self._uncollected is None or self._uncollected.is_gone(WIPE_SEC)
 
+    def note_growth(self):
+        """Notes whether broker or zygote has grown for good. Called between two runs, when nothing of the last one is held; the
+        sandbox then ends with the next one."""
+        if self._growth is not None and self._growth.is_large():
+            trim_heap()
+            self._has_grown = self._growth.is_large()
+
     def clean(self, closed_sockets=0):
         """Wipes the directories. Returns True if they are empty and their space is free, no run has used the network, and broker
-        and zygote are unchanged and have not grown. `closed_sockets` is the number of sockets closed since
+        and zygote are unchanged and had not grown before the run. `closed_sockets` is the number of sockets closed since
         record_normal_state()."""
         wiped = self.roots.wipe(WIPE_SEC) and self.terminals.restore(WIPE_SEC)
         wiped = wiped and self._uncollected.is_gone(WIPE_SEC, closed_sockets)
         unchanged = self.network.are_as_before() and self._limits.read() == self._normal
-        return wiped and self.zygote.alive and unchanged and not self._growth.is_large()
+        return wiped and self.zygote.alive and unchanged and not self._has_grown
 
 
 def _open_fds_above(lowest):

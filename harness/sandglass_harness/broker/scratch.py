@@ -12,7 +12,8 @@ import struct
 import time
 
 _FS_IOC_GETFLAGS, _FS_IOC_SETFLAGS = 0x80086601, 0x40086602
-_TICK_NS = 20_000_000  # more than the resolution of the kernel's time stamps, which is that of its timer
+_CLOCK_REALTIME_COARSE = 5  # the clock of time stamps, which moves with the kernel's timer
+_SEC_NS = 1_000_000_000
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -97,9 +98,11 @@ def put(root, path, mode, offset, content):
 class Roots:
     """The writable root directories, and the state to restore them to.
 
-    A root that nobody has touched since it was last found clean is not read again. The kernel shows that by its status: every
-    change of its entries, attributes or flags sets the time of change, which nobody can choose.
+    A root that nobody has touched since it was last found clean is not read again. Linux shows that by its status: every change of
+    its entries, attributes or flags sets the time of change. gVisor does not set it for attributes, so `shows_changes` is False there.
     """
+
+    shows_changes = False  # until the kernel is known
 
     def __init__(self, paths):
         # Kept open, because a lookup by name after each run costs more than the check itself. They are mount points, which a
@@ -109,6 +112,7 @@ class Roots:
         self._modes = {root: stat.S_IMODE(os.fstat(root).st_mode) for root in self._roots}
         # The volumes of a pod belong to root. Nobody in the sandbox can change their modes, or set their times but to now.
         self._foreign = {root for root in self._roots if os.fstat(root).st_uid != os.geteuid()}
+        self._changed = {}  # the time of change that the broker gave each root
         for root in self._roots:
             self._set_times(root)
 
@@ -141,22 +145,27 @@ class Roots:
             return False
 
     def _note_clean(self, root):
-        """Notes the status, unless a change could still get the time of the last one. Not on gVisor, which has its own times."""
+        """Notes the status, unless a change could still get the time of the last one. A file system that counts seconds is never
+        noted."""
         found = os.fstat(root)
-        if not FOLLOWS_LINKS and found.st_ctime_ns < time.time_ns() - _TICK_NS:
+        changed = found.st_ctime_ns
+        if self.shows_changes and changed % _SEC_NS and changed < time.clock_gettime_ns(_CLOCK_REALTIME_COARSE):
             self._clean[root] = _status_of(found)
 
     def _restore(self, root):
-        """Restores times, extended attributes and flags of a root directory, which could carry data from run to run."""
-        now = os.fstat(root)
-        if root in self._foreign or now.st_mtime_ns != 0 or now.st_atime_ns != 0:
-            self._set_times(root)
+        """Restores extended attributes, flags and times of a root directory, which could carry data from run to run. The times come
+        last: a script can choose the time of change by when it changes the root, so the broker gives it another one."""
         for name in _xattrs(root):
             os.removexattr(root, name)
         _clear_inode_flags(root)
+        now = os.fstat(root)
+        is_changed = now.st_mtime_ns != 0 or now.st_atime_ns != 0 or now.st_ctime_ns != self._changed[root]
+        if root in self._foreign or is_changed:
+            self._set_times(root)
 
     def _set_times(self, root):
         os.utime(root, None if root in self._foreign else (0, 0))
+        self._changed[root] = os.fstat(root).st_ctime_ns
 
 
 class Terminals:

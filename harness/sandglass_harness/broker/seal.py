@@ -15,7 +15,7 @@ import os
 import select
 import struct
 
-from .channel import GatheringOutbox, Outbox
+from .channel import GatheringOutbox
 
 KEY_BYTES = 32
 TAG_BYTES = 16
@@ -61,7 +61,7 @@ def shut(fd):
     return checks
 
 
-class SealedOutbox(Outbox):
+class SealedOutbox(GatheringOutbox):
     """Sends pieces: a length, a tag and the bytes. The tag covers the number of the piece, so that none can be replayed."""
 
     def __init__(self, fd, key):
@@ -70,16 +70,12 @@ class SealedOutbox(Outbox):
         self._count = 0
 
     def put(self, data):
-        """Queues a line, and writes as much as the peer accepts."""
+        """Queues a frame, in pieces."""
         for start in range(0, len(data), MAX_PIECE):
             piece = data[start : start + MAX_PIECE]
             tag = _compute_tag(self._key, self._count, piece)
             self._count += 1
             super().put(HEADER.pack(len(piece), tag) + piece)
-
-
-class SealedGatheringOutbox(SealedOutbox, GatheringOutbox):
-    """A sealed outbox that writes all pieces of one turn together."""
 
 
 class Opener:

@@ -393,7 +393,7 @@ def serve(config, channel, zygote_pid, control_fd):
         from . import seal  # after the fork of the zygote, which must not get the key
 
         key = seal.receive_key(channel_in)
-        outbox, opener = seal.SealedGatheringOutbox(channel_out, key), seal.Opener(key)
+        outbox, opener = seal.SealedOutbox(channel_out, key), seal.Opener(key)
     zygote = Zygote(zygote_pid, control_fd)
     loaded = zygote.read_report()
     workspace_class = Workspace

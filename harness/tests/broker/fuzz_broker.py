@@ -129,6 +129,9 @@ class OwnSandbox(sandbox.Sandbox):
     def is_collected(self):
         return True
 
+    def note_growth(self):
+        pass
+
     def clean(self, _closed_sockets=0):
         return self.roots.wipe(WIPE_SEC)
 
@@ -147,7 +150,7 @@ class Case:
             end.setblocking(False)
         self._zygote = StandInZygote(bench.dead if header["dead"] else bench.alive, child_bytes)
         config = {"workspace": bench.workspace, "checker": header["checker"], "tools": None, "preload": []}
-        outbox = channel.Outbox(self._writer.fileno())
+        outbox = channel.GatheringOutbox(self._writer.fileno())
         self._broker = broker.Broker(config, self._channel.fileno(), outbox, self._zygote)
         self.out = b""
 

@@ -9,6 +9,7 @@ import time
 import unittest
 from unittest import mock
 
+from sandglass_harness.broker import scratch
 from sandglass_harness.broker.scratch import BadPath, Roots, Terminals, put, split_path
 
 from .. import forked
@@ -201,6 +202,45 @@ class WipeTest(ScratchTestCase):
         with mock.patch("sandglass_harness.broker.scratch._is_empty", side_effect=AssertionError("it was read")):
             self.assertTrue(roots.wipe(5))
 
+    def test_the_time_of_a_last_change_is_not_the_one_that_a_script_chose(self):
+        choices = {
+            "a mode": lambda: os.chmod(self.root, stat.S_IMODE(os.stat(self.root).st_mode)),
+            "a file that comes and goes, with the times of before": lambda: (
+                self.write("a"),
+                os.unlink(self.path("a")),
+                os.utime(self.root, (0, 0)),
+            ),
+        }
+        for name, choose in choices.items():
+            with self.subTest(name):
+                roots = self.known_as_clean()
+                before = os.stat(self.root).st_ctime_ns
+                while os.stat(self.root).st_ctime_ns == before:
+                    choose()
+                chosen = os.stat(self.root).st_ctime_ns
+                while time.clock_gettime_ns(scratch._CLOCK_REALTIME_COARSE) <= chosen:  # or the broker's has the same tick
+                    pass
+                self.assertTrue(roots.wipe(5))
+                self.assertNotEqual(os.stat(self.root).st_ctime_ns, chosen)
+
+    def test_a_root_is_read_again_while_a_change_could_get_the_same_time(self):
+        roots = self.known_as_clean()
+        os.utime(self.root, (0, 0))
+        changed = os.stat(self.root).st_ctime_ns
+        with mock.patch.object(scratch.time, "clock_gettime_ns", return_value=0):
+            for _ in range(2):
+                self.assertTrue(roots.wipe(5))
+                self.assertEqual(set(roots._clean.values()), {None})
+        self.assertNotEqual(os.stat(self.root).st_ctime_ns, changed)
+
+    def test_a_root_is_always_read_again_where_the_kernel_does_not_show_changes(self):
+        roots = self.known_as_clean()
+        roots.shows_changes = False
+        os.utime(self.root, (0, 0))
+        for _ in range(3):
+            self.assertTrue(roots.wipe(5))
+            self.assertEqual(set(roots._clean.values()), {None})
+
     def test_whatever_touches_a_root_that_is_known_as_clean_is_undone(self):
         def flag():
             fd = os.open(self.root, os.O_RDONLY)
@@ -235,6 +275,7 @@ class WipeTest(ScratchTestCase):
         """Returns roots that would not be read again, as nothing has changed since the last wipe."""
         roots = Roots([self.root])
         self.addCleanup(roots.close)
+        roots.shows_changes = True
         while None in roots._clean.values():
             self.assertTrue(roots.wipe(5))
         return roots

@@ -77,6 +77,7 @@ class SealedOutboxTest(unittest.TestCase):
         outbox = seal.SealedOutbox(write, KEY)
         for count, line in enumerate((b"one\n", b"one\n", b"three\n")):
             outbox.put(line)
+            outbox.flush()
             mark = hmac.digest(KEY, struct.pack(">Q", count) + line, "sha256")[:16]
             self.assertEqual(os.read(read, 1000), struct.pack(">I", len(line)) + mark + line)
 
@@ -93,7 +94,9 @@ class SealedOutboxTest(unittest.TestCase):
 
         receiver = threading.Thread(target=receive)
         receiver.start()
-        seal.SealedOutbox(harness.fileno(), KEY).put(line)
+        outbox = seal.SealedOutbox(harness.fileno(), KEY)
+        outbox.put(line)
+        outbox.flush()
         receiver.join()
         first, second = line[: seal.MAX_PIECE], line[seal.MAX_PIECE :]
         expected = b"".join(
