@@ -13,7 +13,7 @@ export const KNOWN_DIFFERENCES: readonly KnownDifference[] = [
   {
     what: 'gauges and counters of the machine in `/proc`, and on `docker` in `/sys`',
     places:
-      /^\/proc\/(buddyinfo|cgroups|diskstats|fs\/|interrupts|irq\/|kpage|loadavg|locks|meminfo|modules|pagetypeinfo|pressure\/|schedstat|slabinfo|softirqs|stat|swaps|timer_list|uptime|vmallocinfo|vmstat|zoneinfo|sys\/fs\/(aio-nr|dentry-state|file-nr|inode-nr|inode-state)|sys\/kernel\/(random\/|pty\/nr)|sys\/vm\/stat)|^\/sys\/(block|class|devices|fs\/(?!cgroup)[^/]+|kernel|module)\/|^(own|broker|zygote)\/net\/(stat\/|softnet_stat|protocols|sockstat|ptype)|^os\.getloadavg/,
+      /^\/proc\/(buddyinfo|cgroups|diskstats|fs\/|interrupts|irq\/|kpage|loadavg|locks|meminfo|modules|pagetypeinfo|pressure\/|schedstat|slabinfo|softirqs|stat|swaps|timer_list|uptime|vmallocinfo|vmstat|zoneinfo|sys\/fs\/(aio-nr|dentry-state|file-nr|inode-nr|inode-state|quota\/)|sys\/kernel\/(random\/|pty\/nr)|sys\/vm\/stat)|^\/sys\/(block|class|devices|fs\/(?!cgroup)[^/]+|kernel|module)\/|^(own|broker|zygote)\/net\/(stat\/|softnet_stat|protocols|sockstat|ptype)|^os\.getloadavg/,
     why: 'Everything on the machine changes them, including other sandboxes. A script can change them as well, so they are a side channel like the load of the machine. It is not closed',
   },
   {
