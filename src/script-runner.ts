@@ -10,6 +10,7 @@ import {
   withEnvironment,
 } from './dependencies.ts'
 import type { Declarer, InstallProgress, PreparedEnvironment } from './environments/index.ts'
+import { SandglassError } from './errors/index.ts'
 import { Finisher } from './finish-environment.ts'
 import {
   type CellTurn,
@@ -45,6 +46,7 @@ import {
   assertPackagesFit,
   assertRequirements,
   DEFAULT_LIMITS,
+  type Requirement,
   type ResourceLimits,
   installedPackages,
   type Sandbox,
@@ -110,7 +112,7 @@ export class ScriptRunner {
   /** Starts the first sandbox, which stays in the pool, so that a missing engine fails here and not at the first run. */
   async startFirst(): Promise<Sandbox> {
     const { require = [], limits = {}, packages } = this.options
-    if (require.length > 0) assertRequirements(await this.#engine.report(), require)
+    if (require.length > 0) await this.#assertMet(require)
     const first = await this.#startFirstSandbox()
     assertEnforced(first.info, limits)
     if (packages !== undefined) {
@@ -119,6 +121,23 @@ export class ScriptRunner {
       assertPackagesFit(resolve(packages), installed, first)
     }
     return first
+  }
+
+  /** @throws SandglassError `requirement_unmet`; the engine's own error if it does not work. */
+  async #assertMet(require: readonly Requirement[]): Promise<void> {
+    let report = await this.#engine.report()
+    assertRequirements(report, require)
+    if (report.usable) return
+    // A report that failed shows nothing. The error of the engine says why; if it works by now, it is asked again.
+    await using _sandbox = await this.#engine.create(specOf(this.options, undefined, undefined))
+    report = await this.#engine.report()
+    assertRequirements(report, require)
+    if (report.usable) return
+    const why = report.reasons.map((reason) => reason.message).join('; ')
+    throw new SandglassError(
+      'requirement_unmet',
+      `the engine ${report.engine} starts sandboxes, but cannot show that they have ${require.join(', ')}: ${why}`,
+    )
   }
 
   /** Starts a sandbox with the packages of this Sandglass. If its Python is not known yet, another sandbox is started first to learn it. */

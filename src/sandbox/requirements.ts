@@ -37,20 +37,17 @@ export const REQUIREMENTS: readonly Requirement[] = [
 ]
 
 /**
- * Checks the requirements of a caller against a report. An engine that cannot be used meets none: what it would give is not known.
+ * Checks the requirements of a caller against a report.
  * @throws SandglassError `requirement_unmet`, naming every missing item.
  */
 export function assertRequirements(report: SandboxReport, required: readonly Requirement[]): void {
-  const missing = required.filter((item) => !report.usable || !isMet(report, item))
+  const missing = required.filter((item) => !isMet(report, item))
   if (missing.length === 0) return
   const why = report.reasons.map((reason) => reason.message).join('; ')
-  const limits = report.limitsEnforced.join(', ') || 'none'
-  const has = report.usable
-    ? `it has: level ${report.level}, limits ${limits}, network ${report.network}`
-    : 'it cannot be used'
   throw new SandglassError(
     'requirement_unmet',
-    `the engine ${report.engine} does not provide ${missing.join(', ')} on this machine (${has})` +
+    `the engine ${report.engine} does not provide ${missing.join(', ')} on this machine` +
+      ` (it has: level ${report.level}, limits ${report.limitsEnforced.join(', ') || 'none'}, network ${report.network})` +
       `${why === '' ? '' : `: ${why}`}`,
   )
 }
