@@ -264,7 +264,9 @@ emit_result(got)`
     const { pay } = payTool()
     const script = `
 import threading
-threading.Thread(target=lambda: [None for _ in iter(int, 1)], daemon=True).start()
+def spin():
+    while True: pass
+threading.Thread(target=spin, daemon=True).start()
 pay("bob")`
     const { status, durationMs } = await at.sg.run(script, { tools: [pay], limits: { executionTimeoutSec: 1 } })
     expect(status).toBe('timed-out')
