@@ -67,7 +67,8 @@ test('a cell that is refused leaves the session as it is', async () => {
 test('a cell that is left before it begins changes nothing', async () => {
   await using session = await sg.session()
   await session.run('x = 1')
-  for await (const { type } of session.stream('x = 2')) if (type === 'started') break
+  // One that ends could do so before the host takes note, on a busy machine.
+  for await (const { type } of session.stream('x = 2\nwhile True: pass')) if (type === 'started') break
   expect(await session.run('x')).toMatchObject({ number: 3, state: 'kept', value: 1 })
 })
 
