@@ -15,6 +15,7 @@ import json, os, sys
 from sandglass_harness.broker.seal import SealedOutbox
 outbox = SealedOutbox(1, bytes.fromhex(sys.argv[1]))
 for line in json.load(sys.stdin): outbox.put(line.encode())
+outbox.flush()
 `
   return execFileSync('python3', ['-B', '-c', program, Buffer.from(by).toString('hex')], {
     env: { ...process.env, PYTHONPATH: HARNESS },
