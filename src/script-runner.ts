@@ -10,7 +10,6 @@ import {
   withEnvironment,
 } from './dependencies.ts'
 import type { Declarer, InstallProgress, PreparedEnvironment } from './environments/index.ts'
-import { SandglassError } from './errors/index.ts'
 import { Finisher } from './finish-environment.ts'
 import {
   type CellTurn,
@@ -45,6 +44,7 @@ import {
   assertEnforced,
   assertPackagesFit,
   assertRequirements,
+  assertShown,
   DEFAULT_LIMITS,
   type Requirement,
   type ResourceLimits,
@@ -132,12 +132,7 @@ export class ScriptRunner {
     await using _sandbox = await this.#engine.create(specOf(this.options, undefined, undefined))
     report = await this.#engine.report()
     assertRequirements(report, require)
-    if (report.usable) return
-    const why = report.reasons.map((reason) => reason.message).join('; ')
-    throw new SandglassError(
-      'requirement_unmet',
-      `the engine ${report.engine} starts sandboxes, but cannot show that they have ${require.join(', ')}: ${why}`,
-    )
+    assertShown(report, require)
   }
 
   /** Starts a sandbox with the packages of this Sandglass. If its Python is not known yet, another sandbox is started first to learn it. */

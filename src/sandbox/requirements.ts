@@ -52,6 +52,19 @@ export function assertRequirements(report: SandboxReport, required: readonly Req
   )
 }
 
+/**
+ * Checks the report of an engine that starts sandboxes.
+ * @throws SandglassError `requirement_unmet` if the report failed all the same: it shows nothing.
+ */
+export function assertShown({ engine, usable, reasons }: SandboxReport, required: readonly Requirement[]): void {
+  if (usable) return
+  const why = reasons.map((reason) => reason.message).join('; ')
+  throw new SandglassError(
+    'requirement_unmet',
+    `the engine ${engine} starts sandboxes, but cannot show that they have ${required.join(', ')}: ${why}`,
+  )
+}
+
 function isMet(report: SandboxReport, item: Requirement): boolean {
   switch (item) {
     case 'memory':

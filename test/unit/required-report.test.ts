@@ -29,12 +29,9 @@ test.each([
     engineWith(FAILED),
     'the engine other starts sandboxes, but cannot show that they have network: the quota of pods is used up',
   ],
-])(
-  'an engine whose report fails is not taken for one without a network: it fails, %s',
-  async (_, engine, message) => {
-    await expect(createSandglass({ engine, require: ['network'], poolSize: 0 })).rejects.toMatchObject({
-      code: 'requirement_unmet',
-      message: expect.stringContaining(message) as string,
-    })
-  },
-)
+])('an engine whose report fails is not taken for one without a network: it fails, %s', async (_, engine, message) => {
+  await expect(createSandglass({ engine, require: ['network'], poolSize: 0 })).rejects.toMatchObject({
+    code: 'requirement_unmet',
+    message: expect.stringContaining(message) as string,
+  })
+})
