@@ -12,17 +12,25 @@ import { runPythonTests } from './python-tests.ts'
 import { type ReportedFile, type ReportedTest, sideBySide } from './side-by-side.ts'
 import { formatCounts, NO_TESTS, ONE_FAILURE, sum, type TestCounts } from './test-counts.ts'
 
-/** The projects of vitest.config.ts that a rung runs, and the number of Pythons that run the harness's own tests. */
+interface Rung {
+  /** The projects of vitest.config.ts that it runs. */
+  readonly projects: readonly string[]
+  /** The number of Pythons that run the harness's own tests. */
+  readonly pythons: number
+  /** The engine that it tests, and nothing else: without it, the rung would be green and have tested nothing. */
+  readonly requires?: string
+}
+
 const RUNGS = {
   unit: { projects: ['unit', 'timers'], pythons: 0 },
   default: { projects: ['waiting', 'library', 'unit', 'timers', 'sandbox'], pythons: 1 },
   postgres: { projects: ['postgres'], pythons: 0 },
-  cluster: { projects: ['cluster'], pythons: 0 },
+  cluster: { projects: ['cluster'], pythons: 0, requires: 'kubernetes' },
   all: {
     projects: ['waiting', 'library', 'unit', 'timers', 'sandbox', 'slow', 'daemon', 'postgres', 'paired', 'campaign'],
     pythons: Infinity,
   },
-} as const
+} satisfies Readonly<Record<string, Rung>>
 
 const ROOT = resolve(import.meta.dirname, '..')
 const SLOWEST = 10
@@ -129,10 +137,16 @@ export function closing({ counts, tables, slowest, unfinished }: VitestRun, pyth
   ].join('\n')
 }
 
+function withRequired(name: string): string {
+  return [process.env['SANDGLASS_TEST_REQUIRE'], name].filter((one) => one !== undefined && one !== '').join(',')
+}
+
 if (import.meta.main) {
   const [name = 'default', ...rest] = process.argv.slice(2)
   const isRung = Object.hasOwn(RUNGS, name)
-  const { projects, pythons } = RUNGS[isRung ? (name as keyof typeof RUNGS) : 'default']
+  const rung: Rung = RUNGS[isRung ? (name as keyof typeof RUNGS) : 'default']
+  const { projects, pythons, requires } = rung
+  if (requires !== undefined) process.env['SANDGLASS_TEST_REQUIRE'] = withRequired(requires)
   const vitestRun = runVitest([
     ...projects.map((project) => `--project=${project}`),
     ...(isRung ? rest : process.argv.slice(2)),

@@ -1,10 +1,11 @@
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { randomUUID } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { CoreV1Api, KubeConfig, KubernetesObjectApi, type KubernetesObject } from '@kubernetes/client-node'
 import { parseAllDocuments } from 'yaml'
 import type { KubernetesEngineOptions } from '../../src/engines/kubernetes/index.ts'
 import { skipFor } from './required.ts'
+import { runDirectory } from './run-directory.ts'
 
 const MANIFEST = resolve(import.meta.dirname, '../../deploy/kubernetes/sandglass.yaml')
 /** The names in the manifest. */
@@ -19,6 +20,8 @@ export interface TestedCluster {
   readonly options: KubernetesEngineOptions & { readonly kubeconfig: string }
   /** The API with the rights of SANDGLASS_TEST_KUBECONFIG. */
   readonly admin: CoreV1Api
+  /** The configuration of SANDGLASS_TEST_KUBECONFIG. */
+  readonly config: KubeConfig
 }
 
 /**
@@ -30,7 +33,7 @@ export async function requireCluster(): Promise<TestedCluster> {
   const config = new KubeConfig()
   if (path === '') {
     skipFor('kubernetes', 'SANDGLASS_TEST_KUBECONFIG names no cluster')
-    return { skip: true, options: { kubeconfig: '' }, admin: undefined as unknown as CoreV1Api }
+    return { skip: true, options: { kubeconfig: '' }, admin: undefined as unknown as CoreV1Api, config }
   }
   config.loadFromFile(path)
   const admin = config.makeApiClient(CoreV1Api)
@@ -38,13 +41,18 @@ export async function requireCluster(): Promise<TestedCluster> {
   const image = process.env['SANDGLASS_TEST_KUBERNETES_IMAGE'] ?? ''
   const kubeconfig = await configOfAccount(config, admin)
   // A test may hold several sandboxes, and a node for tests may have two CPUs.
-  return { skip: false, options: { kubeconfig, cpuRequest: 0.05, ...(image === '' ? {} : { image }) }, admin }
+  return { skip: false, options: { kubeconfig, cpuRequest: 0.05, ...(image === '' ? {} : { image }) }, admin, config }
 }
 
 /** A second kubeconfig of the account, for a test that needs another server or token. */
 export function changedConfig(kubeconfig: string, change: (text: string) => string): string {
-  const path = join(mkdtempSync(join(tmpdir(), 'sandglass-cluster-')), 'config')
-  writeFileSync(path, change(readFileSync(kubeconfig, 'utf8')))
+  return writeConfig(change(readFileSync(kubeconfig, 'utf8')))
+}
+
+/** It goes with the directory of the test run. */
+function writeConfig(text: string): string {
+  const path = join(runDirectory('kubeconfigs') ?? '', `${randomUUID()}.json`)
+  writeFileSync(path, text, { mode: 0o600 })
   return path
 }
 
@@ -71,9 +79,7 @@ async function configOfAccount(config: KubeConfig, admin: CoreV1Api): Promise<st
   const own = new KubeConfig()
   own.loadFromClusterAndUser(cluster, { name: ACCOUNT, token: status?.token ?? '' })
   own.contexts = own.contexts.map((context) => ({ ...context, namespace: NAMESPACE }))
-  const path = join(mkdtempSync(join(tmpdir(), 'sandglass-cluster-')), 'config')
-  writeFileSync(path, own.exportConfig(), { mode: 0o600 })
-  return path
+  return writeConfig(own.exportConfig())
 }
 
 /** The pods of sandboxes whose owner is this process or `pid`. */

@@ -2,11 +2,17 @@ import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type * as Client from '@kubernetes/client-node'
-import type { CoreV1Api, KubeConfig } from '@kubernetes/client-node'
+import type { CoordinationV1Api, CoreV1Api, KubeConfig, NetworkingV1Api } from '@kubernetes/client-node'
 import type { WebSocket } from 'ws'
 import { messageOf, SandglassError } from '../../errors/index.ts'
 import { explainError, statusOf, timeoutError } from './explain.ts'
 import type { KubernetesEngineOptions } from './options.ts'
+
+/** The groups of the API beside that of pods. */
+export interface OtherApis {
+  readonly networking: NetworkingV1Api
+  readonly coordination: CoordinationV1Api
+}
 
 /** A connection to an API server; nothing is sent before the first call. */
 export interface Cluster {
@@ -20,7 +26,7 @@ export interface Cluster {
    * Waits for a request for at most `timeoutMs`. A server that is busy or starting (429, 5xx) is asked again.
    * @throws SandglassError with a code that names the problem.
    */
-  call<T>(what: string, request: (api: CoreV1Api) => Promise<T>, signal?: AbortSignal): Promise<T>
+  call<T>(what: string, request: (api: CoreV1Api, other: OtherApis) => Promise<T>, signal?: AbortSignal): Promise<T>
   /** Starts a program in a container. @throws as `call` */
   exec(pod: string, container: string, command: readonly string[], signal?: AbortSignal): Promise<WebSocket>
 }
@@ -42,6 +48,10 @@ export async function connect(options: KubernetesEngineOptions): Promise<Cluster
   loadConfig(config, options)
   const { server } = currentCluster(config)
   const api = config.makeApiClient(client.CoreV1Api)
+  const other = {
+    networking: config.makeApiClient(client.NetworkingV1Api),
+    coordination: config.makeApiClient(client.CoordinationV1Api),
+  }
   const timeoutMs = options.apiTimeoutMs ?? 10_000
   const context = config.getCurrentContext()
   const namespace = options.namespace ?? (config.getContextObject(context)?.namespace || 'default')
@@ -71,7 +81,8 @@ export async function connect(options: KubernetesEngineOptions): Promise<Cluster
     context,
     namespace,
     timeoutMs,
-    call: (what, request, signal) => within(what, (over) => askAgain(() => request(api), timeoutMs, over), signal),
+    call: (what, request, signal) =>
+      within(what, (over) => askAgain(() => request(api, other), timeoutMs, over), signal),
     exec(pod, container, command, signal) {
       const query = new URLSearchParams([
         ['container', container],

@@ -1,4 +1,5 @@
 import { randomInt, randomUUID } from 'node:crypto'
+import type { V1Pod } from '@kubernetes/client-node'
 import { messageOf, SandglassError } from '../../errors/index.ts'
 import type { ReadyFrame } from '../../protocol/index.ts'
 import {
@@ -14,6 +15,7 @@ import { Semaphore } from '../../support/index.ts'
 import { checkOptions } from './check-options.ts'
 import { type EngineEnvironment, prepare } from './environment.ts'
 import { enforcedLimits, missingLimits } from './findings.ts'
+import { holdTo, probeNetwork } from './network.ts'
 import type { KubernetesEngineOptions } from './options.ts'
 import type { ManagedPod } from './pod.ts'
 import { removePod } from './pod.ts'
@@ -64,7 +66,20 @@ export function kubernetesEngine(options: KubernetesEngineOptions = {}): Sandbox
     name: 'kubernetes',
     place: `${options.kubeconfig ?? process.env['KUBECONFIG'] ?? ''} ${options.context ?? ''}`,
     create,
-    report: (given) => probe({ getEnvironment, create: (spec) => create(spec, given), image: options.image ?? IMAGE }),
+    report: (given) =>
+      probe({
+        getEnvironment,
+        create: (spec) => create(spec, given),
+        image: options.image ?? IMAGE,
+        probeNetwork: async (sandbox) => {
+          const at = await getEnvironment()
+          const plan = { ...podBasics(options), ...at.marks, program: at.programs.reach, timeoutMs: START_MS }
+          const abandon = (name: string): void => void abandoned.add(name)
+          const finding = at.network ?? (await probeNetwork({ cluster: at.cluster, sandbox, plan, abandon }))
+          if (finding.access === 'none') at.network = finding
+          return finding
+        },
+      }),
     async close() {
       const at = await found?.catch(() => undefined)
       found = undefined
@@ -104,13 +119,17 @@ async function createSandbox(creation: Creation): Promise<Sandbox> {
   }
 }
 
+/** Returns what all pods of an engine have in common. */
+function podBasics(options: KubernetesEngineOptions): Pick<PodPlan, 'image' | 'python' | 'runtimeClassName'> {
+  const { image = IMAGE, python = 'python3', runtimeClassName } = options
+  return { image, python, runtimeClassName }
+}
+
 async function createWith(rootOnlyDir: string, { at, options, spec, given, abandon }: Creation): Promise<Sandbox> {
   const timeoutMs = options.startTimeoutMs ?? START_MS
   const plan: PodPlan = {
     name: `sandglass-${randomUUID()}`,
-    image: options.image ?? IMAGE,
-    python: options.python ?? 'python3',
-    runtimeClassName: options.runtimeClassName,
+    ...podBasics(options),
     rootOnlyDir,
     cpuRequest: options.cpuRequest,
     spec,
@@ -120,7 +139,10 @@ async function createWith(rootOnlyDir: string, { at, options, spec, given, aband
     startSec: Math.ceil(timeoutMs / 1000),
   }
   const { signal } = given
-  const pod = await startPod(at.cluster, { plan, timeoutMs, signal, abandon: () => abandon(plan.name) })
+  const { cluster, network } = at
+  const check = network && ((pod: V1Pod) => holdTo(network, cluster, pod, plan.python, signal))
+  const start = { plan, timeoutMs, signal, abandon: () => abandon(plan.name) }
+  const pod = await startPod(cluster, check === undefined ? start : { ...start, check })
   try {
     const ready = await awaitReady(pod.channel, {
       timeoutMs,
@@ -128,7 +150,7 @@ async function createWith(rootOnlyDir: string, { at, options, spec, given, aband
       lastOutput: () => pod.lastOutput(),
     })
     verify(ready, plan)
-    return sandboxOf(plan, pod, ready)
+    return sandboxOf(plan, pod, ready, network !== undefined)
   } catch (error) {
     const why = isSilent(error, pod) ? await findFailure(at.cluster, plan) : undefined
     await pod.kill()
@@ -169,7 +191,12 @@ function verify({ checks }: ReadyFrame, { uid }: PodPlan): void {
   throw new SandglassError('sandbox_setup_failed', `the pod failed its checks: ${failed.join('; ')}`)
 }
 
-function sandboxOf({ name, spec: { limits } }: PodPlan, pod: ManagedPod, ready: ReadyFrame): Sandbox {
+function sandboxOf(
+  { name, spec: { limits } }: PodPlan,
+  pod: ManagedPod,
+  ready: ReadyFrame,
+  isProvenShut: boolean,
+): Sandbox {
   const limitsEnforced = enforcedLimits(limits, ready.checks)
   const destroy = (): Promise<void> => pod.kill()
   return {
@@ -178,7 +205,7 @@ function sandboxOf({ name, spec: { limits } }: PodPlan, pod: ManagedPod, ready: 
       engine: 'kubernetes',
       level: 'container',
       python: ready.python,
-      network: ready.checks['interfaces'] === 'lo' ? 'none' : 'open',
+      network: isProvenShut || ready.checks['interfaces'] === 'lo' ? 'none' : 'open',
       limitsEnforced,
       limitsMissing: missingLimits(limitsEnforced),
       limits,

@@ -1,4 +1,5 @@
 import { connect, type Cluster } from './cluster.ts'
+import type { NetworkFinding } from './network.ts'
 import type { KubernetesEngineOptions } from './options.ts'
 import { ownerMarks } from './owner.ts'
 import { removeOrphans } from './pods.ts'
@@ -11,6 +12,8 @@ export interface EngineEnvironment {
   readonly marks: ReturnType<typeof ownerMarks>
   /** The first one served; a pod that finds it open is made again with the next one. */
   readonly rootOnlyDirs: string[]
+  /** The proof that sandboxes reach nothing, once a report has one. Every later sandbox is held to it. */
+  network?: NetworkFinding
 }
 
 /** Directories that only root may enter: of most images, and of those on Debian whose `/root` is open. */

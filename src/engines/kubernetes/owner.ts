@@ -3,6 +3,8 @@ import { markOfThisProcess, type OwnerState, stateOf } from '../../support/index
 
 /** The label of every pod of Sandglass, by which they are found. */
 export const MANAGED: readonly [name: string, value: string] = ['app.kubernetes.io/managed-by', 'sandglass']
+/** The label by which NetworkPolicies select the pods of sandboxes. */
+export const ISOLATED: Readonly<Record<string, string>> = { 'sandglass.dev/network': 'none' }
 const ENGINE_LABEL = 'sandglass.dev/engine'
 /** Labels have no colon, so the owner is an annotation. */
 const OWNER = 'sandglass.dev/owner'

@@ -1,5 +1,6 @@
 import type { V1Container, V1Pod, V1ResourceRequirements, V1SecurityContext } from '@kubernetes/client-node'
 import { harnessConfig, INSIDE, PYTHON_FLAGS, type SandboxSpec, scratchSizes } from '../../sandbox/index.ts'
+import { ISOLATED } from './owner.ts'
 import type { PodPrograms } from './programs.ts'
 
 /** The plan from which a pod is made. */
@@ -42,7 +43,7 @@ const RELAY_MEMORY = '48Mi'
 export function podOf(plan: PodPlan): V1Pod {
   const { limits } = plan.spec
   return {
-    metadata: { name: plan.name, labels: { ...plan.labels }, annotations: { ...plan.annotations } },
+    metadata: { name: plan.name, labels: { ...plan.labels, ...ISOLATED }, annotations: { ...plan.annotations } },
     spec: {
       restartPolicy: 'Never',
       automountServiceAccountToken: false,
@@ -72,7 +73,10 @@ export function podOf(plan: PodPlan): V1Pod {
           ...containerOf(RELAY, plan, plan.uid + 1),
           resources: resourcesOf(RELAY_CPUS, plan.cpuRequest === undefined ? undefined : RELAY_IDLE_CPUS, RELAY_MEMORY),
           command: [plan.python, ...PYTHON_FLAGS, '-c', plan.programs.relay, 'keep', String(plan.startSec)],
-          env: [{ name: 'RELAY', value: plan.programs.relay }],
+          env: [
+            { name: 'RELAY', value: plan.programs.relay },
+            { name: REACH, value: plan.programs.reach },
+          ],
         },
       ],
       volumes: mountsOf(plan).map(({ name, bytes }) => ({
@@ -81,6 +85,14 @@ export function podOf(plan: PodPlan): V1Pod {
       })),
     },
   }
+}
+
+/** The variable with the text of harness/reach.py: an `exec` has its command in the URL. */
+export const REACH = 'REACH'
+
+/** The start of the command that runs harness/reach.py, in a container with that variable. */
+export function reachCommand(python: string): readonly string[] {
+  return [python, ...PYTHON_FLAGS, '-c', `import os; exec(os.environ["${REACH}"])`]
 }
 
 /** The command of the `exec` that brings the channel. */

@@ -135,7 +135,8 @@ async function readPod(cluster: Cluster, name: string, signal?: AbortSignal): Pr
   }
 }
 
-function pause(ms: number): Promise<void> {
+/** Waits. */
+export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => {
     setTimeout(resolve, ms)
   })

@@ -9,31 +9,44 @@ import {
 } from '../../sandbox/index.ts'
 import type { EngineEnvironment } from './environment.ts'
 import { explainMissing } from './findings.ts'
+import type { NetworkFinding } from './network.ts'
 
 /** Starts a pod with the production spec and reports what is in force. Never throws for a missing part. */
 export function probe(engine: {
   readonly getEnvironment: () => Promise<EngineEnvironment>
   readonly create: (spec: SandboxSpec) => Promise<Sandbox>
   readonly image: string
+  /** Finds what the sandbox in this pod reaches. */
+  readonly probeNetwork: (pod: string) => Promise<NetworkFinding>
 }): Promise<SandboxReport> {
   return reportOfProbe({
     engine: 'kubernetes',
     create: engine.create,
-    found: async (sandbox) => makeReport(await engine.getEnvironment(), sandbox, engine.image),
+    found: async (sandbox) => {
+      const network = sandbox.ready.checks['interfaces'] === 'lo' ? NO_INTERFACE : await engine.probeNetwork(sandbox.id)
+      return makeReport(await engine.getEnvironment(), sandbox, engine.image, network)
+    },
     servesActivities: true,
     remedies: REMEDIES,
   })
 }
 
-function makeReport({ cluster }: EngineEnvironment, sandbox: Sandbox, image: string): SandboxReport {
+const NO_INTERFACE: NetworkFinding = { access: 'none', watched: [], facts: {} }
+
+function makeReport(
+  { cluster }: EngineEnvironment,
+  sandbox: Sandbox,
+  image: string,
+  network: NetworkFinding,
+): SandboxReport {
   const { checks } = sandbox.ready
   return {
     engine: 'kubernetes',
     usable: true,
     level: sandbox.info.level,
-    reasons: findWarnings(sandbox),
+    reasons: findWarnings(sandbox, network),
     limitsEnforced: sandbox.info.limitsEnforced,
-    network: sandbox.info.network,
+    network: network.access,
     capabilities: { ...harnessCapabilities(sandbox, true), packages: false, toolsDir: false },
     probes: {
       server: cluster.server,
@@ -42,24 +55,16 @@ function makeReport({ cluster }: EngineEnvironment, sandbox: Sandbox, image: str
       image,
       python_version: sandbox.info.python,
       ...checks,
+      ...network.facts,
       ...factsOfWorkspaces(checks),
     },
   }
 }
 
-function findWarnings({ info, ready: { checks } }: Sandbox): ReportReason[] {
+function findWarnings({ info }: Sandbox, { why }: NetworkFinding): ReportReason[] {
   const missing = (['memory', 'cpu'] as const).filter((one) => !info.limitsEnforced.includes(one))
   return [
-    ...(info.network === 'none'
-      ? []
-      : [
-          {
-            severity: 'warning' as const,
-            code: 'network_open',
-            message: `pods have a network interface (${String(checks['interfaces'])}), and nothing proves that it leads nowhere`,
-            remedy: 'deny egress and ingress by a NetworkPolicy, on a cluster whose network plugin enforces it',
-          },
-        ]),
+    ...(why === undefined ? [] : [{ severity: 'warning' as const, code: 'network_open', ...why }]),
     ...(missing.length === 0
       ? []
       : [

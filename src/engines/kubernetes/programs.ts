@@ -8,6 +8,8 @@ export interface PodPrograms {
   readonly sandbox: string
   /** The program of the container beside it, and of its `exec`. */
   readonly relay: string
+  /** Tells what a pod reaches; runs in the container beside the sandbox, before any script. */
+  readonly reach: string
   /** The harness, which goes first on the channel. */
   readonly harness: Uint8Array
 }
@@ -16,5 +18,5 @@ export interface PodPrograms {
 export function readPrograms(): PodPrograms {
   const { program, bytes } = packHarness()
   const read = (name: string): string => readFileSync(join(HARNESS_DIR, name), 'utf8')
-  return { sandbox: `${read('join.py')}\n${program}`, relay: read('relay.py'), harness: bytes }
+  return { sandbox: `${read('join.py')}\n${program}`, relay: read('relay.py'), reach: read('reach.py'), harness: bytes }
 }

@@ -16,6 +16,8 @@ export interface PodStart {
   readonly plan: PodPlan
   readonly timeoutMs: number
   readonly signal: AbortSignal | undefined
+  /** A last check of the running pod, before anything of the sandbox begins; it throws. */
+  readonly check?: (pod: V1Pod) => Promise<void>
   /** Called if the pod could not be removed now. */
   readonly abandon: () => void
 }
@@ -24,12 +26,16 @@ export interface PodStart {
  * Creates a pod, waits until its containers run, brings the channel and sends the harness.
  * @throws SandglassError with the reason that Kubernetes gives; then nothing is left.
  */
-export async function startPod(cluster: Cluster, { plan, timeoutMs, signal, abandon }: PodStart): Promise<ManagedPod> {
+export async function startPod(
+  cluster: Cluster,
+  { plan, timeoutMs, signal, check, abandon }: PodStart,
+): Promise<ManagedPod> {
   let isMade = false
   try {
     await createPod(cluster, plan, signal)
     isMade = true
-    await untilRunning(cluster, plan, timeoutMs, signal)
+    const pod = await untilRunning(cluster, plan, timeoutMs, signal)
+    await check?.(pod)
     const attached = attach(await cluster.exec(plan.name, RELAY, relayCommand(plan), signal))
     void attached.channel.send(plan.programs.harness).catch(() => undefined) // the end of the connection says more
     return new ManagedPod(cluster, plan.name, attached, abandon)
@@ -65,7 +71,7 @@ async function untilRunning(
   { name, image }: PodPlan,
   timeoutMs: number,
   signal: AbortSignal | undefined,
-): Promise<void> {
+): Promise<V1Pod> {
   let last: V1Pod | undefined
   const isRunning = (pod: V1Pod | undefined): boolean => {
     last = pod
@@ -76,6 +82,8 @@ async function untilRunning(
   }
   try {
     await pollPod(cluster, name, isRunning, timeoutMs, signal)
+    if (last === undefined) throw new SandglassError('kubernetes_refused', `the pod ${name} is gone`)
+    return last
   } catch (error) {
     if (!(error instanceof SandglassError) || error.code !== 'sandbox_setup_failed' || last === undefined) throw error
     throw new SandglassError(

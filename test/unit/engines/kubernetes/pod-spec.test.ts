@@ -14,7 +14,7 @@ const PLAN: PodPlan = {
   uid: 1_000_002,
   labels: {},
   annotations: { 'sandglass.dev/owner': '1:2:3' },
-  programs: { sandbox: 'sandbox program', relay: 'relay program', harness: new Uint8Array() },
+  programs: { sandbox: 'sandbox program', reach: 'reach', relay: 'relay program', harness: new Uint8Array() },
   startSec: 60,
 }
 

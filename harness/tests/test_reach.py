@@ -1,0 +1,62 @@
+import json
+import pathlib
+import socket
+import subprocess
+import sys
+import unittest
+
+PROGRAM = (pathlib.Path(__file__).parent.parent / "reach.py").read_text(encoding="utf-8")
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def start(*args, env=None):
+    command = [sys.executable, "-I", "-S", "-c", PROGRAM, *args]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env or {})
+
+
+def reach(targets, env=None):
+    with start("try", json.dumps(targets), "0.3", env=env) as process:
+        return json.loads(process.stdout.read())
+
+
+class ReachTest(unittest.TestCase):
+    def test_a_listener_is_reached_and_a_closed_port_refuses(self):
+        port, closed = free_port(), free_port()
+        listener = start("listen", str(port), "30")
+        self.addCleanup(listener.wait)
+        self.addCleanup(listener.kill)
+        self.addCleanup(listener.stdout.close)
+        tcp = ["tcp", "127.0.0.1", port]
+        while reach([tcp])["outcomes"] == ["refused"]:  # until it listens
+            self.assertIsNone(listener.poll())
+        targets = [tcp, ["udp", "127.0.0.1", port], ["tcp", "127.0.0.1", closed], ["udp", "127.0.0.1", closed]]
+        self.assertEqual(reach(targets)["outcomes"], ["connected", "connected", "refused", "refused"])
+
+    def test_what_nobody_answers_is_silent(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as mute, socket.socket() as full:
+            mute.bind(("127.0.0.1", 0))
+            full.bind(("127.0.0.1", 0))
+            full.listen(0)
+            with socket.create_connection(full.getsockname()):
+                targets = [["udp", "127.0.0.1", mute.getsockname()[1]], ["tcp", *full.getsockname()]]
+                self.assertEqual(reach(targets)["outcomes"], ["silent", "silent"])
+
+    def test_an_address_that_is_none_is_an_error(self):
+        self.assertEqual(reach([["tcp", "nowhere", 1]])["outcomes"], ["error"])
+
+    def test_it_tells_what_a_pod_knows(self):
+        found = reach([], env={"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"})
+        self.assertEqual(found["service"], ["10.0.0.1", 443])
+        self.assertEqual(found["outcomes"], [])
+        self.assertIsInstance(found["name_servers"], list)
+        self.assertTrue(all(isinstance(address, str) for address, _ in found["gateways"]))
+        self.assertIsNone(reach([])["service"])
+
+
+if __name__ == "__main__":
+    unittest.main()

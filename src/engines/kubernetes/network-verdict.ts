@@ -1,0 +1,133 @@
+import type { V1NetworkPolicy } from '@kubernetes/client-node'
+import type { NetworkAccess } from '../../sandbox/index.ts'
+import type { Attempt } from './reach.ts'
+
+/** The statement of the NetworkPolicies of a namespace about a pod. */
+export type PolicyState =
+  | { readonly kind: 'denies' | 'missing' | 'unreadable' }
+  /** A policy that selects the pod, and allows something. */
+  | { readonly kind: 'allows'; readonly name: string }
+
+/** The observations about the network of a sandbox. */
+export interface NetworkEvidence {
+  readonly policies: PolicyState
+  /** The attempts of a pod that no policy isolates, at the targets of the sandbox. */
+  readonly control: readonly Attempt[]
+  /** The attempts of the sandbox. */
+  readonly own: readonly Attempt[]
+  /** The attempts of the pod without a policy to reach the sandbox. */
+  readonly inward: readonly Attempt[]
+}
+
+/** The access of sandboxes to the network, and why it is not `none`. */
+export interface NetworkVerdict {
+  readonly access: NetworkAccess
+  readonly why?: { readonly message: string; readonly remedy: string }
+}
+
+/** The target whose listener the probe itself started: the attempts at it decide whether a silence says anything. */
+export const LISTENER = 'another pod'
+
+const APPLY =
+  'apply a NetworkPolicy that denies sandboxes all ingress and egress, as deploy/kubernetes/sandglass.yaml has it'
+const ENFORCE = 'use a network plugin that enforces NetworkPolicies, such as Calico, Cilium or OVN-Kubernetes'
+
+/** Says whether a script reaches nothing. Whatever is not shown counts as open. */
+export function judgeNetwork({ policies, control, own, inward }: NetworkEvidence): NetworkVerdict {
+  const out = own.filter((one) => isReached(one, control))
+  // Nothing in a sandbox listens, so a refusal comes from its kernel.
+  const into = inward.filter(({ outcome }) => ['connected', 'refused'].includes(outcome))
+  if (out.length > 0) return open(`a sandbox reaches ${listOf(out)}${ignoredBy(policies)}`, remedyFor(policies))
+  if (into.length > 0) {
+    return open(`other pods reach a sandbox by ${protocolsOf(into)}${ignoredBy(policies)}`, remedyFor(policies))
+  }
+  if (policies.kind !== 'denies') return open(explain(policies), remedyFor(policies))
+  if (
+    !control.some(({ what, protocol, outcome }) => what === LISTENER && protocol === 'tcp' && outcome === 'connected')
+  ) {
+    return open(
+      'a sandbox reached nothing, but pods without a policy do not reach each other here either: nothing shows that the policy is enforced',
+      'let two pods of the namespace that carry no label of a sandbox reach each other',
+    )
+  }
+  if (!control.some((one) => isLasting(one))) {
+    return open(
+      'a sandbox reached nothing, but nothing else that other pods reach outlives the probe: no later sandbox could be held to it',
+      'let pods without the label of a sandbox reach the API server, as they normally do',
+    )
+  }
+  return { access: 'none' }
+}
+
+/** True for what another pod reaches, and what will still be there when the next sandbox starts. */
+export function isLasting({ what, protocol, outcome }: Attempt): boolean {
+  return what !== LISTENER && protocol === 'tcp' && outcome === 'connected'
+}
+
+/**
+ * True if an attempt came through. A target that is known to listen refuses nobody: there a refusal is the answer of a network
+ * plugin that rejects.
+ */
+export function isReached({ outcome, ...target }: Attempt, control: readonly Attempt[]): boolean {
+  if (outcome === 'connected') return true
+  return outcome === 'refused' && !control.some((one) => one.outcome === 'connected' && isSame(one, target))
+}
+
+function isSame(one: Omit<Attempt, 'outcome'>, other: Omit<Attempt, 'outcome'>): boolean {
+  return one.protocol === other.protocol && one.address === other.address && one.port === other.port
+}
+
+/** Reads what the policies say about pods with these labels. An expression in a selector counts against a proof. */
+export function readPolicies(items: readonly V1NetworkPolicy[], labels: Readonly<Record<string, string>>): PolicyState {
+  const allowing = items.find(
+    (one) => maySelect(one, labels) && (hasRules(one.spec?.ingress) || hasRules(one.spec?.egress)),
+  )
+  if (allowing !== undefined) return { kind: 'allows', name: allowing.metadata?.name ?? '' }
+  const denying = items.filter((one) => maySelect(one, labels) && !hasExpressions(one))
+  const directions = new Set(denying.flatMap(({ spec }) => spec?.policyTypes ?? []))
+  return { kind: directions.has('Ingress') && directions.has('Egress') ? 'denies' : 'missing' }
+}
+
+function maySelect({ spec }: V1NetworkPolicy, labels: Readonly<Record<string, string>>): boolean {
+  return Object.entries(spec?.podSelector?.matchLabels ?? {}).every(([name, value]) => labels[name] === value)
+}
+
+function hasExpressions({ spec }: V1NetworkPolicy): boolean {
+  return (spec?.podSelector?.matchExpressions ?? []).length > 0
+}
+
+function hasRules(rules: readonly unknown[] | undefined): boolean {
+  return (rules ?? []).length > 0
+}
+
+function open(message: string, remedy: string): NetworkVerdict {
+  return { access: 'open', why: { message, remedy } }
+}
+
+function ignoredBy({ kind }: PolicyState): string {
+  return kind === 'denies'
+    ? ', although a NetworkPolicy denies it: the network plugin of the cluster does not enforce it'
+    : ''
+}
+
+function explain(policies: Exclude<PolicyState, { kind: 'denies' }>): string {
+  if (policies.kind === 'allows') return `the NetworkPolicy ${policies.name} allows sandboxes something`
+  if (policies.kind === 'missing') return 'no NetworkPolicy denies sandboxes both ingress and egress'
+  return 'the NetworkPolicies of the namespace cannot be read'
+}
+
+function remedyFor(policies: PolicyState): string {
+  if (policies.kind === 'denies') return ENFORCE
+  if (policies.kind === 'allows')
+    return `take the rules out of the NetworkPolicy ${policies.name}, or select other pods`
+  if (policies.kind === 'missing') return APPLY
+  return 'give the account the verb `list` of networkpolicies (deploy/kubernetes/sandglass.yaml)'
+}
+
+function listOf(attempts: readonly Attempt[]): string {
+  return [...new Set(attempts.map(({ what, protocol, address }) => `${what} (${protocol} ${address})`))].join(', ')
+}
+
+function protocolsOf(attempts: readonly Attempt[]): string {
+  return [...new Set(attempts.map(({ protocol }) => protocol))].join(', ')
+}

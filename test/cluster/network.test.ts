@@ -1,0 +1,83 @@
+import { afterAll, describe, expect, test } from 'vitest'
+import { kubernetesEngine } from '../../src/engines/kubernetes/index.ts'
+import { createSandglass } from '../../src/index.ts'
+import { resolveLimits, sandboxLimits } from '../../src/sandbox/index.ts'
+import { changedConfig, podsOf, requireCluster } from '../support/kubernetes-cluster.ts'
+import { PolicyEnforcer, serveOnBridge } from '../support/policy-enforcer.ts'
+
+const { skip, options, admin, config } = await requireCluster()
+const SPEC = { limits: sandboxLimits(resolveLimits()) }
+const BRIDGE = process.env['SANDGLASS_TEST_KUBERNETES_BRIDGE'] ?? ''
+if (BRIDGE === '')
+  console.warn('skipped: both verdicts on the network: SANDGLASS_TEST_KUBERNETES_BRIDGE names no bridge')
+
+describe.skipIf(skip)('the network of the engine kubernetes', () => {
+  afterAll(async () => expect(await podsOf(admin)).toEqual([]))
+
+  test('is none exactly where the report says so, and what is required is refused otherwise', async () => {
+    const engine = kubernetesEngine(options)
+    const report = await engine.report()
+    const reasons = report.reasons.filter(({ code }) => code === 'network_open')
+    expect(reasons).toHaveLength(report.network === 'none' ? 0 : 1)
+    expect(report.probes['network_of_a_sandbox']).toContainEqual(expect.stringMatching(/^another pod \(tcp /))
+    await using sandbox = await engine.create(SPEC)
+    expect(sandbox.info.network).toBe(report.network)
+    await engine.close()
+    if (report.network === 'none') return
+    const strict = createSandglass({ engine: 'kubernetes', kubernetes: options, require: ['network'], poolSize: 0 })
+    await expect(strict).rejects.toMatchObject({ code: 'requirement_unmet' })
+  })
+
+  test.skipIf(BRIDGE === '')(
+    'is open while a policy is ignored, none once it is enforced, and a later sandbox that contradicts is refused',
+    { timeout: 120_000 },
+    async () => {
+      await using enforcer = new PolicyEnforcer(BRIDGE, config, admin)
+      const before = kubernetesEngine(options)
+      const open = await before.report()
+      expect(open.network).toBe('open')
+      expect(open.reasons).toContainEqual({
+        severity: 'warning',
+        code: 'network_open',
+        message: expect.stringMatching(/^a sandbox reaches another pod \(tcp .*does not enforce it$/) as string,
+        remedy: expect.stringContaining('Calico') as string,
+      })
+      await before.close()
+
+      // Pods of this cluster have no way to its API server, so it gets an address on their bridge.
+      const own = /another pod \(tcp ([\d.]+)\.\d+\)/.exec(String(open.probes['network_of_a_sandbox']))?.[1] ?? ''
+      const server = new URL(config.getCurrentCluster()?.server ?? '')
+      await using place = await serveOnBridge(BRIDGE, `${own}.1`, server)
+      const there = `https://${own}.1:${place.port}","tls-server-name":"localhost`
+      const kubeconfig = changedConfig(options.kubeconfig, (text) => text.replace(server.origin, there))
+      await enforcer.enforce()
+      const sg = await createSandglass({
+        engine: 'kubernetes',
+        kubernetes: { ...options, kubeconfig },
+        require: ['network'],
+        poolSize: 0,
+      })
+      try {
+        const script = `
+import socket
+try: socket.create_connection(('${own}.1', ${place.port}), timeout=2); emit_result('reached')
+except OSError as error: emit_result(type(error).__name__)`
+        expect(await sg.run(script)).toMatchObject({ finalData: 'TimeoutError', sandbox: { network: 'none' } })
+        const { network, reasons, probes } = await sg.report()
+        expect([network, reasons]).toEqual(['none', []])
+        expect(probes['network_of_a_pod_without_policy']).toContain(
+          `the API server from outside (tcp ${own}.1): connected`,
+        )
+        expect(probes['network_of_a_sandbox']).toContain(`the API server from outside (tcp ${own}.1): silent`)
+
+        await enforcer.ignore()
+        await expect(sg.run('pass')).rejects.toMatchObject({
+          code: 'sandbox_setup_failed',
+          message: expect.stringMatching(/reaches the API server from outside .* the report found/) as string,
+        })
+      } finally {
+        await sg.close()
+      }
+    },
+  )
+})
