@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { kubernetesEngine } from '../../src/engines/kubernetes/index.ts'
-import { listPods, removeOrphans } from '../../src/engines/kubernetes/pods.ts'
+import { listResources, removeOrphans } from '../../src/engines/kubernetes/pods.ts'
 import { connect } from '../../src/engines/kubernetes/cluster.ts'
 import { createSandglass, defineTool } from '../../src/index.ts'
 import { resolveLimits, sandboxLimits } from '../../src/sandbox/index.ts'
@@ -132,8 +132,8 @@ describe.skipIf(skip)('the engine kubernetes', () => {
     expect(problem).toBeUndefined()
     expect(performance.now() - start).toBeLessThan(15_000)
     const cluster = await connect(options)
-    expect(await listPods(cluster)).toContainEqual({ name, owner: 'dead', isOrphan: true })
-    expect((await removeOrphans(cluster)).map((one) => one.name)).toContain(name)
+    expect((await listResources(cluster)).pods).toContainEqual({ name, owner: 'dead', isOrphan: true })
+    expect((await removeOrphans(cluster)).pods.map((one) => one.name)).toContain(name)
     expect(await podsOf(admin, host.pid)).toEqual([])
   })
 

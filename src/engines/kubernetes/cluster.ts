@@ -2,16 +2,19 @@ import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type * as Client from '@kubernetes/client-node'
-import type { CoordinationV1Api, CoreV1Api, KubeConfig, NetworkingV1Api } from '@kubernetes/client-node'
+import type { CoordinationV1Api, CoreV1Api, KubeConfig, NetworkingV1Api, V1MicroTime } from '@kubernetes/client-node'
 import type { WebSocket } from 'ws'
 import { messageOf, SandglassError } from '../../errors/index.ts'
 import { explainError, statusOf, timeoutError } from './explain.ts'
 import type { KubernetesEngineOptions } from './options.ts'
+import { ServerClock } from './server-clock.ts'
 
 /** The groups of the API beside that of pods. */
 export interface OtherApis {
   readonly networking: NetworkingV1Api
   readonly coordination: CoordinationV1Api
+  /** Makes the time of a lease. */
+  readonly microTime: (ms: number) => V1MicroTime
 }
 
 /** A connection to an API server; nothing is sent before the first call. */
@@ -22,6 +25,7 @@ export interface Cluster {
   readonly namespace: string
   /** The time that the API server may take to answer, in milliseconds. */
   readonly timeoutMs: number
+  readonly clock: ServerClock
   /**
    * Waits for a request for at most `timeoutMs`. A server that is busy or starting (429, 5xx) is asked again.
    * @throws SandglassError with a code that names the problem.
@@ -47,10 +51,25 @@ export async function connect(options: KubernetesEngineOptions): Promise<Cluster
   const config = new client.KubeConfig()
   loadConfig(config, options)
   const { server } = currentCluster(config)
-  const api = config.makeApiClient(client.CoreV1Api)
+  const clock = new ServerClock()
+  const configuration = client.createConfiguration({
+    baseServer: new client.ServerConfiguration(server, {}),
+    authMethods: { default: config },
+    promiseMiddleware: [
+      {
+        pre: (request) => Promise.resolve(request),
+        post(response) {
+          clock.note(response.headers['date'])
+          return Promise.resolve(response)
+        },
+      },
+    ],
+  })
+  const api = new client.CoreV1Api(configuration)
   const other = {
-    networking: config.makeApiClient(client.NetworkingV1Api),
-    coordination: config.makeApiClient(client.CoordinationV1Api),
+    networking: new client.NetworkingV1Api(configuration),
+    coordination: new client.CoordinationV1Api(configuration),
+    microTime: (ms: number) => new client.V1MicroTime(ms),
   }
   const timeoutMs = options.apiTimeoutMs ?? 10_000
   const context = config.getCurrentContext()
@@ -81,6 +100,7 @@ export async function connect(options: KubernetesEngineOptions): Promise<Cluster
     context,
     namespace,
     timeoutMs,
+    clock,
     call: (what, request, signal) =>
       within(what, (over) => askAgain(() => request(api, other), timeoutMs, over), signal),
     exec(pod, container, command, signal) {
@@ -135,7 +155,8 @@ function loadConfig(config: KubeConfig, options: KubernetesEngineOptions): void 
     else if (isSet('KUBECONFIG') || existsSync(homeConfig())) config.loadFromDefault()
     else config.loadFromCluster()
   } catch (error) {
-    throw configError(`the kubeconfig cannot be read: ${messageOf(error)}`, error)
+    // A parser quotes the lines around a mistake, where a token may be: neither they nor the error go any further.
+    throw configError(`the kubeconfig cannot be read: ${messageOf(error).split('\n')[0]}`)
   }
   if (options.context === undefined) return
   if (config.getContextObject(options.context) === null) {
@@ -153,8 +174,8 @@ function currentCluster(config: KubeConfig): { readonly server: string } {
   return { server: cluster.server.replace(/\/+$/, '') }
 }
 
-function configError(message: string, cause?: unknown): SandglassError {
-  return new SandglassError('kubernetes_config', message, { cause })
+function configError(message: string): SandglassError {
+  return new SandglassError('kubernetes_config', message)
 }
 
 function isSet(name: string): boolean {

@@ -3,6 +3,7 @@ import type { V1Pod } from '@kubernetes/client-node'
 import { SandglassError } from '../../errors/index.ts'
 import type { Cluster } from './cluster.ts'
 import { pollPod, removePod } from './pod.ts'
+import type { OwnerMarks } from './owner.ts'
 import { REACH, reachCommand } from './pod-spec.ts'
 import type { ReachingPod } from './reach.ts'
 
@@ -16,8 +17,7 @@ export interface ControlPlan {
   readonly image: string
   readonly python: string
   readonly runtimeClassName: string | undefined
-  readonly labels: Readonly<Record<string, string>>
-  readonly annotations: Readonly<Record<string, string>>
+  readonly marks: OwnerMarks
   /** The text of harness/reach.py. */
   readonly program: string
   readonly timeoutMs: number
@@ -85,11 +85,12 @@ function distinct(addresses: readonly (string | undefined)[]): readonly string[]
 }
 
 function podOf(name: string, plan: ControlPlan): V1Pod {
+  const { labels, annotations, ownerReferences } = plan.marks
   const requests = { cpu: '50m', memory: '64Mi', 'ephemeral-storage': '16Mi' }
   // The start of a Python takes a tenth of a second of processor time.
   const limits = { ...requests, cpu: '500m' }
   return {
-    metadata: { name, labels: { ...plan.labels }, annotations: { ...plan.annotations } },
+    metadata: { name, labels: { ...labels }, annotations: { ...annotations }, ownerReferences: [...ownerReferences] },
     spec: {
       restartPolicy: 'Never',
       automountServiceAccountToken: false,

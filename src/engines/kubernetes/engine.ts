@@ -18,7 +18,6 @@ import { enforcedLimits, missingLimits } from './findings.ts'
 import { holdTo, probeNetwork } from './network.ts'
 import type { KubernetesEngineOptions } from './options.ts'
 import type { ManagedPod } from './pod.ts'
-import { removePod } from './pod.ts'
 import { type PodPlan, TERMINATION_LOG } from './pod-spec.ts'
 import { probe } from './probe.ts'
 import { findFailure, startPod } from './start-pod.ts'
@@ -38,7 +37,6 @@ const UID_PAIRS = 1_000_000_000
 export function kubernetesEngine(options: KubernetesEngineOptions = {}): SandboxEngine {
   checkOptions(options)
   const semaphore = new Semaphore(CONCURRENCY)
-  const abandoned = new Set<string>()
   let found: Promise<EngineEnvironment> | undefined
   const getEnvironment = async (): Promise<EngineEnvironment> => {
     const preparing = (found ??= prepare(options))
@@ -49,18 +47,10 @@ export function kubernetesEngine(options: KubernetesEngineOptions = {}): Sandbox
       throw error
     }
   }
-  /** Tries once more to remove pods whose removal was not confirmed. */
-  const retryAbandoned = async ({ cluster }: EngineEnvironment): Promise<void> => {
-    const names = [...abandoned]
-    abandoned.clear()
-    for (const name of names) if (!(await removePod(cluster, name))) abandoned.add(name)
-  }
   const create = async (spec: SandboxSpec, given: CreateOptions = {}): Promise<Sandbox> => {
     refuseDirectories(spec)
     const at = await unlessAborted(getEnvironment(), given.signal, 'reading the configuration of Kubernetes')
-    const abandon = (name: string): void => void abandoned.add(name)
-    if (abandoned.size > 0) void retryAbandoned(at)
-    return semaphore.run(() => createSandbox({ at, options, spec, given, abandon }), given.signal)
+    return semaphore.run(() => createSandbox({ at, options, spec, given }), given.signal)
   }
   return {
     name: 'kubernetes',
@@ -73,8 +63,8 @@ export function kubernetesEngine(options: KubernetesEngineOptions = {}): Sandbox
         image: options.image ?? IMAGE,
         probeNetwork: async (sandbox) => {
           const at = await getEnvironment()
-          const plan = { ...podBasics(options), ...at.marks, program: at.programs.reach, timeoutMs: START_MS }
-          const abandon = (name: string): void => void abandoned.add(name)
+          const plan = { ...podBasics(options), marks: at.marks, program: at.programs.reach, timeoutMs: START_MS }
+          const abandon = (name: string): void => at.housekeeping.abandon(name)
           const finding = at.network ?? (await probeNetwork({ cluster: at.cluster, sandbox, plan, abandon }))
           if (finding.access === 'none') at.network = finding
           return finding
@@ -83,7 +73,7 @@ export function kubernetesEngine(options: KubernetesEngineOptions = {}): Sandbox
     async close() {
       const at = await found?.catch(() => undefined)
       found = undefined
-      if (at !== undefined) await retryAbandoned(at)
+      await at?.housekeeping.close()
     },
   }
 }
@@ -103,7 +93,6 @@ interface Creation {
   readonly options: KubernetesEngineOptions
   readonly spec: SandboxSpec
   readonly given: CreateOptions
-  readonly abandon: (name: string) => void
 }
 
 async function createSandbox(creation: Creation): Promise<Sandbox> {
@@ -125,7 +114,7 @@ function podBasics(options: KubernetesEngineOptions): Pick<PodPlan, 'image' | 'p
   return { image, python, runtimeClassName }
 }
 
-async function createWith(rootOnlyDir: string, { at, options, spec, given, abandon }: Creation): Promise<Sandbox> {
+async function createWith(rootOnlyDir: string, { at, options, spec, given }: Creation): Promise<Sandbox> {
   const timeoutMs = options.startTimeoutMs ?? START_MS
   const plan: PodPlan = {
     name: `sandglass-${randomUUID()}`,
@@ -134,15 +123,16 @@ async function createWith(rootOnlyDir: string, { at, options, spec, given, aband
     cpuRequest: options.cpuRequest,
     spec,
     uid: FIRST_UID + 2 * randomInt(UID_PAIRS),
-    ...at.marks,
+    marks: at.marks,
     programs: at.programs,
     startSec: Math.ceil(timeoutMs / 1000),
   }
   const { signal } = given
-  const { cluster, network } = at
+  const { cluster, housekeeping, network } = at
   const check = network && ((pod: V1Pod) => holdTo(network, cluster, pod, plan.python, signal))
-  const start = { plan, timeoutMs, signal, abandon: () => abandon(plan.name) }
+  const start = { plan, timeoutMs, signal, abandon: () => housekeeping.abandon(plan.name) }
   const pod = await startPod(cluster, check === undefined ? start : { ...start, check })
+  housekeeping.watch(pod)
   try {
     const ready = await awaitReady(pod.channel, {
       timeoutMs,

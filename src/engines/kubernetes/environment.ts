@@ -1,15 +1,16 @@
 import { connect, type Cluster } from './cluster.ts'
+import { Housekeeping } from './housekeeping.ts'
 import type { NetworkFinding } from './network.ts'
 import type { KubernetesEngineOptions } from './options.ts'
-import { ownerMarks } from './owner.ts'
-import { removeOrphans } from './pods.ts'
+import { type OwnerMarks, ownerMarks } from './owner.ts'
 import { type PodPrograms, readPrograms } from './programs.ts'
 
 /** The cluster and the settings that the engine uses, found at its first use. */
 export interface EngineEnvironment {
   readonly cluster: Cluster
   readonly programs: PodPrograms
-  readonly marks: ReturnType<typeof ownerMarks>
+  readonly marks: OwnerMarks
+  readonly housekeeping: Housekeeping
   /** The first one served; a pod that finds it open is made again with the next one. */
   readonly rootOnlyDirs: string[]
   /** The proof that sandboxes reach nothing, once a report has one. Every later sandbox is held to it. */
@@ -20,14 +21,16 @@ export interface EngineEnvironment {
 const ROOT_ONLY_DIRS = ['/root', '/var/cache/ldconfig']
 
 /**
- * Reads the configuration, and removes the pods of dead owners.
+ * Reads the configuration, and begins to remove the pods of dead owners.
  * @throws SandglassError `kubernetes_client_missing`, `kubernetes_config`.
  */
 export async function prepare(options: KubernetesEngineOptions): Promise<EngineEnvironment> {
   const cluster = await connect(options)
-  // Orphans block nothing: an account that may not list pods can still run scripts.
-  void removeOrphans(cluster).catch(() => undefined)
-  return { cluster, programs: readPrograms(), marks: ownerMarks(), rootOnlyDirs: directoriesOf(options) }
+  const programs = readPrograms()
+  const marks = ownerMarks(cluster.namespace)
+  const housekeeping = new Housekeeping(cluster, marks)
+  housekeeping.begin()
+  return { cluster, programs, marks, housekeeping, rootOnlyDirs: directoriesOf(options) }
 }
 
 function directoriesOf({ rootOnlyDir }: KubernetesEngineOptions): string[] {

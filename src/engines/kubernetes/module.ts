@@ -1,8 +1,9 @@
 import type { EngineModule, Resource } from '../../sandbox/index.ts'
+import type { OwnerState } from '../../support/index.ts'
 import { connect } from './cluster.ts'
 import { kubernetesEngine } from './engine.ts'
 import type { KubernetesEngineOptions } from './options.ts'
-import { listPods, type PodResource, removeOrphans } from './pods.ts'
+import { type ClusterResources, listResources, removeOrphans } from './pods.ts'
 
 /** The engine `kubernetes` for the table of engines. */
 export const kubernetesModule: EngineModule<KubernetesEngineOptions> = {
@@ -13,10 +14,17 @@ export const kubernetesModule: EngineModule<KubernetesEngineOptions> = {
     ['namespace', String(probes['namespace'])],
     ['kernel', String(probes['kernel'])],
   ],
-  listResources: async (options = {}) => (await listPods(await connect(options))).map(toResource),
-  pruneOrphans: async (options = {}) => (await removeOrphans(await connect(options))).map(toResource),
+  listResources: async (options = {}) => toResources(await listResources(await connect(options))),
+  pruneOrphans: async (options = {}) => toResources(await removeOrphans(await connect(options))),
 }
 
-function toResource({ name, owner }: PodResource): Resource {
-  return { kind: 'pod', id: name, sandbox: name, owner: owner === 'dead' ? 'gone' : owner, uid: null }
+function toResources({ pods, leases }: ClusterResources): readonly Resource[] {
+  return [
+    ...pods.map(({ name, owner }) => ({ kind: 'pod', id: name, sandbox: name, owner: wordOf(owner), uid: null })),
+    ...leases.map(({ name, owner }) => ({ kind: 'lease', id: name, sandbox: null, owner: wordOf(owner), uid: null })),
+  ]
+}
+
+function wordOf(owner: OwnerState): Resource['owner'] {
+  return owner === 'dead' ? 'gone' : owner
 }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { V1OwnerReference } from '@kubernetes/client-node'
 import { markOfThisProcess, type OwnerState, stateOf } from '../../support/index.ts'
 
 /** The label of every pod of Sandglass, by which they are found. */
@@ -10,16 +11,44 @@ const ENGINE_LABEL = 'sandglass.dev/engine'
 const OWNER = 'sandglass.dev/owner'
 const BOOT_ID = 'sandglass.dev/boot-id'
 
-/** The labels and annotations of the pods of one engine: this process, the boot id of its machine, and an id of the engine. */
-export function ownerMarks(): {
+/** The lease of the engine that made a pod. */
+const LEASE = 'sandglass.dev/lease'
+
+/** The marks of all that one engine makes in a cluster. */
+export interface OwnerMarks {
   readonly labels: Readonly<Record<string, string>>
   readonly annotations: Readonly<Record<string, string>>
-} {
+  readonly ownerReferences: readonly V1OwnerReference[]
+  /** The name of its lease. */
+  readonly lease: string
+}
+
+/**
+ * Makes the marks of one engine: this process, the boot id of its machine, an id of the engine, and the pod in which this process runs,
+ * if it is told of one in the same namespace: Kubernetes then deletes what has the marks after that pod.
+ */
+export function ownerMarks(namespace: string): OwnerMarks {
   const { owner, bootId } = markOfThisProcess()
+  const id = randomUUID()
+  const lease = `sandglass-${id}`
   return {
-    labels: { [MANAGED[0]]: MANAGED[1], [ENGINE_LABEL]: randomUUID() },
-    annotations: { [OWNER]: owner, [BOOT_ID]: bootId },
+    labels: { [MANAGED[0]]: MANAGED[1], [ENGINE_LABEL]: id },
+    annotations: { [OWNER]: owner, [BOOT_ID]: bootId, [LEASE]: lease },
+    ownerReferences: podOfThisProcess(namespace),
+    lease,
   }
+}
+
+/** The pod of this process, by what the downward API of Kubernetes put into its environment. An owner elsewhere would be none. */
+function podOfThisProcess(namespace: string): readonly V1OwnerReference[] {
+  const [name, uid, own] = ['NAME', 'UID', 'NAMESPACE'].map((part) => process.env[`SANDGLASS_POD_${part}`] ?? '')
+  if (name === undefined || name === '' || uid === undefined || uid === '' || own !== namespace) return []
+  return [{ apiVersion: 'v1', kind: 'Pod', name, uid }]
+}
+
+/** The lease that the annotations of a pod name. */
+export function leaseOf(annotations: Readonly<Record<string, string>> = {}): string | undefined {
+  return annotations[LEASE]
 }
 
 /** The state of the owner of a pod: unknown on another machine. */

@@ -1,6 +1,6 @@
 import type { V1Container, V1Pod, V1ResourceRequirements, V1SecurityContext } from '@kubernetes/client-node'
 import { harnessConfig, INSIDE, PYTHON_FLAGS, type SandboxSpec, scratchSizes } from '../../sandbox/index.ts'
-import { ISOLATED } from './owner.ts'
+import { ISOLATED, type OwnerMarks } from './owner.ts'
 import type { PodPrograms } from './programs.ts'
 
 /** The plan from which a pod is made. */
@@ -15,8 +15,7 @@ export interface PodPlan {
   readonly spec: SandboxSpec
   /** The uid of the sandbox; the container beside it has the next one. */
   readonly uid: number
-  readonly labels: Readonly<Record<string, string>>
-  readonly annotations: Readonly<Record<string, string>>
+  readonly marks: OwnerMarks
   readonly programs: PodPrograms
   /** The time that the parts of the pod wait for each other, in seconds. */
   readonly startSec: number
@@ -41,9 +40,17 @@ const RELAY_MEMORY = '48Mi'
 
 /** The pod of a sandbox, one measure a line. Namespaces with the Pod Security level `restricted` accept it. */
 export function podOf(plan: PodPlan): V1Pod {
-  const { limits } = plan.spec
+  const {
+    marks,
+    spec: { limits },
+  } = plan
   return {
-    metadata: { name: plan.name, labels: { ...plan.labels, ...ISOLATED }, annotations: { ...plan.annotations } },
+    metadata: {
+      name: plan.name,
+      labels: { ...marks.labels, ...ISOLATED },
+      annotations: { ...marks.annotations },
+      ownerReferences: [...marks.ownerReferences],
+    },
     spec: {
       restartPolicy: 'Never',
       automountServiceAccountToken: false,

@@ -1,3 +1,4 @@
+import type { SandglassError } from '../../errors/index.ts'
 import {
   factsOfWorkspaces,
   harnessCapabilities,
@@ -34,7 +35,7 @@ export function probe(engine: {
 const NO_INTERFACE: NetworkFinding = { access: 'none', watched: [], facts: {} }
 
 function makeReport(
-  { cluster }: EngineEnvironment,
+  { cluster, housekeeping }: EngineEnvironment,
   sandbox: Sandbox,
   image: string,
   network: NetworkFinding,
@@ -44,7 +45,7 @@ function makeReport(
     engine: 'kubernetes',
     usable: true,
     level: sandbox.info.level,
-    reasons: findWarnings(sandbox, network),
+    reasons: findWarnings(sandbox, network, housekeeping.problem),
     limitsEnforced: sandbox.info.limitsEnforced,
     network: network.access,
     capabilities: { ...harnessCapabilities(sandbox, true), packages: false, toolsDir: false },
@@ -61,10 +62,25 @@ function makeReport(
   }
 }
 
-function findWarnings({ info }: Sandbox, { why }: NetworkFinding): ReportReason[] {
+function findWarnings(
+  { info }: Sandbox,
+  { why }: NetworkFinding,
+  leaseProblem: SandglassError | undefined,
+): ReportReason[] {
   const missing = (['memory', 'cpu'] as const).filter((one) => !info.limitsEnforced.includes(one))
   return [
     ...(why === undefined ? [] : [{ severity: 'warning' as const, code: 'network_open', ...why }]),
+    ...(leaseProblem === undefined
+      ? []
+      : [
+          {
+            severity: 'warning' as const,
+            code: 'lease_missing',
+            message: `hosts on other machines cannot see that this one lives: ${leaseProblem.message}`,
+            remedy:
+              'give the account the verbs for leases of docs/kubernetes.md; until then pods of dead hosts stay for 10 minutes',
+          },
+        ]),
     ...(missing.length === 0
       ? []
       : [

@@ -12,8 +12,12 @@ const PLAN: PodPlan = {
   cpuRequest: undefined,
   spec: { limits: sandboxLimits(resolveLimits()) },
   uid: 1_000_002,
-  labels: {},
-  annotations: { 'sandglass.dev/owner': '1:2:3' },
+  marks: {
+    labels: {},
+    annotations: { 'sandglass.dev/owner': '1:2:3' },
+    ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name: 'host', uid: 'u-1' }],
+    lease: 'sandglass-1',
+  },
   programs: { sandbox: 'sandbox program', reach: 'reach', relay: 'relay program', harness: new Uint8Array() },
   startSec: 60,
 }
@@ -30,7 +34,8 @@ describe('the pod of a sandbox', () => {
       activeDeadlineSeconds: 86_400,
       dnsPolicy: 'None',
     })
-    expect(metadata?.annotations).toEqual(PLAN.annotations)
+    expect(metadata?.annotations).toEqual(PLAN.marks.annotations)
+    expect(metadata?.ownerReferences).toEqual(PLAN.marks.ownerReferences)
     for (const [container, uid] of [[sandbox, 1_000_002] as const, [relay, 1_000_003] as const]) {
       expect(container?.securityContext).toEqual({
         runAsUser: uid,

@@ -1,0 +1,79 @@
+import type { SandglassError } from '../../errors/index.ts'
+import type { Cluster } from './cluster.ts'
+import { HostLease } from './lease.ts'
+import type { OwnerMarks } from './owner.ts'
+import type { ManagedPod } from './pod.ts'
+import { removePod } from './pod.ts'
+import { removeOrphans } from './pods.ts'
+
+/** Dead hosts are looked for at the start and then after so many renewals of the own lease. */
+const RENEWALS = 2
+
+/** Keeps the lease of one engine, and removes what it could not remove before and what dead hosts left. */
+export class Housekeeping {
+  readonly #cluster: Cluster
+  readonly #lease: HostLease
+  readonly #abandoned = new Set<string>()
+  readonly #living = new Set<string>()
+  #renewals = 0
+  #isTidying = false
+  #retrying: Promise<void> = Promise.resolve()
+  #isClosed = false
+
+  constructor(cluster: Cluster, marks: OwnerMarks) {
+    this.#cluster = cluster
+    this.#lease = new HostLease(cluster, marks, () => {
+      this.#renewals += 1
+      if (this.#renewals % RENEWALS === 0) void this.#tidy()
+    })
+  }
+
+  /** Begins to look for dead hosts. */
+  begin(): void {
+    void this.#tidy()
+  }
+
+  /** Why other hosts cannot see that this one lives; undefined if they can. */
+  get problem(): SandglassError | undefined {
+    return this.#lease.problem
+  }
+
+  /** Takes note of a pod whose removal was not confirmed. */
+  abandon(name: string): void {
+    this.#abandoned.add(name)
+  }
+
+  /** Keeps the lease until this pod has ended, also after `close`. */
+  watch(pod: ManagedPod): void {
+    this.#living.add(pod.name)
+    void pod.closed.then(() => {
+      this.#living.delete(pod.name)
+      if (this.#isClosed && this.#living.size === 0) void this.#lease.end()
+    })
+  }
+
+  /** Tries once more to remove what is left. The lease ends with the last pod. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#retry()
+    if (this.#living.size === 0) await this.#lease.end()
+  }
+
+  async #tidy(): Promise<void> {
+    if (this.#isTidying || this.#isClosed) return
+    this.#isTidying = true
+    // Orphans block nothing: an account that may not list pods can still run scripts.
+    await Promise.all([this.#retry(), removeOrphans(this.#cluster).catch(() => undefined)])
+    this.#isTidying = false
+  }
+
+  #retry(): Promise<void> {
+    return (this.#retrying = this.#retrying.then(() => this.#retryOnce()))
+  }
+
+  async #retryOnce(): Promise<void> {
+    const names = [...this.#abandoned]
+    this.#abandoned.clear()
+    for (const name of names) if (!(await removePod(this.#cluster, name))) this.#abandoned.add(name)
+  }
+}

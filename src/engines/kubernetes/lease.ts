@@ -1,0 +1,146 @@
+import { hostname } from 'node:os'
+import type { V1Lease, V1MicroTime } from '@kubernetes/client-node'
+import { SandglassError } from '../../errors/index.ts'
+import type { OwnerState } from '../../support/index.ts'
+import type { Cluster } from './cluster.ts'
+import { isMissing } from './explain.ts'
+import { MANAGED, type OwnerMarks, ownerStateOf } from './owner.ts'
+
+/** A living host renews its lease this often: one request each time. */
+const RENEW_MS = 10_000
+/** A host that renewed its lease for this time no more is dead. Its sandboxes ended by themselves before (SILENCE_SEC). */
+const DURATION_SEC = 30
+
+/** The lease of one engine of a host: while it is renewed, the pods that name it are in use. */
+export class HostLease {
+  readonly #cluster: Cluster
+  readonly #marks: OwnerMarks
+  readonly #onRenewal: () => void
+  readonly #timer: NodeJS.Timeout
+  #renewing: Promise<void>
+  #problem: SandglassError | undefined
+
+  /** @param onRenewal called after each renewal, whether it succeeded or not. */
+  constructor(cluster: Cluster, marks: OwnerMarks, onRenewal: () => void) {
+    this.#cluster = cluster
+    this.#marks = marks
+    this.#onRenewal = onRenewal
+    // Not by creating it: the first answer tells the time of the server.
+    this.#renewing = this.#write()
+    this.#timer = setInterval(() => {
+      this.#renewing = this.#renewing.then(() => this.#renew())
+    }, RENEW_MS)
+    this.#timer.unref()
+  }
+
+  /** Why there is no lease; undefined if there is one. */
+  get problem(): SandglassError | undefined {
+    return this.#problem
+  }
+
+  /** Deletes it. Never rejects: one that stays expires. */
+  async end(): Promise<void> {
+    clearInterval(this.#timer)
+    await this.#renewing
+    await removeLease(this.#cluster, this.#marks.lease)
+  }
+
+  async #renew(): Promise<void> {
+    await this.#write()
+    this.#onRenewal()
+  }
+
+  async #write(): Promise<void> {
+    const { namespace, clock } = this.#cluster
+    const renewTime = new Date(clock.now()).toISOString().replace('Z', '000Z')
+    try {
+      await this.#cluster.call('renew a lease', (_, { coordination }) =>
+        coordination.patchNamespacedLease({
+          name: this.#marks.lease,
+          namespace,
+          body: [{ op: 'replace', path: '/spec/renewTime', value: renewTime }],
+        }),
+      )
+      this.#problem = undefined
+    } catch (error) {
+      if (isMissing(error)) await this.#create()
+      else this.#note(error)
+    }
+  }
+
+  async #create(): Promise<void> {
+    const { namespace, clock } = this.#cluster
+    const { lease: name, labels, annotations, ownerReferences } = this.#marks
+    try {
+      await this.#cluster.call('create a lease', (_, { coordination, microTime }) => {
+        const now: V1MicroTime = microTime(clock.now())
+        const body: V1Lease = {
+          metadata: {
+            name,
+            labels: { ...labels },
+            annotations: { ...annotations },
+            ownerReferences: [...ownerReferences],
+          },
+          spec: {
+            holderIdentity: `${hostname()}/${process.pid}`,
+            leaseDurationSeconds: DURATION_SEC,
+            acquireTime: now,
+            renewTime: now,
+          },
+        }
+        return coordination.createNamespacedLease({ namespace, body })
+      })
+      this.#problem = undefined
+    } catch (error) {
+      this.#note(error)
+    }
+  }
+
+  #note(error: unknown): void {
+    if (!(error instanceof SandglassError)) throw error
+    this.#problem = error
+  }
+}
+
+/** A lease of a host, of any machine. */
+export interface LeaseResource {
+  readonly name: string
+  readonly owner: OwnerState
+}
+
+/** Lists the leases in the namespace; none where the account may not. @throws SandglassError when the request fails otherwise. */
+export async function listLeases(cluster: Cluster): Promise<readonly LeaseResource[]> {
+  const { namespace, clock } = cluster
+  const labelSelector = MANAGED.join('=')
+  try {
+    const { items } = await cluster.call('list leases', (_, { coordination }) =>
+      coordination.listNamespacedLease({ namespace, labelSelector }),
+    )
+    return items.map((one) => ({ name: one.metadata?.name ?? '', owner: holderStateOf(one, clock.now()) }))
+  } catch (error) {
+    if (error instanceof SandglassError && error.code === 'kubernetes_permission') return []
+    throw error
+  }
+}
+
+/** Deletes a lease. Resolves to true when it is gone. Never rejects. */
+export async function removeLease(cluster: Cluster, name: string): Promise<boolean> {
+  const { namespace } = cluster
+  try {
+    await cluster.call('delete a lease', (_, { coordination }) =>
+      coordination.deleteNamespacedLease({ name, namespace }),
+    )
+    return true
+  } catch (error) {
+    return isMissing(error)
+  }
+}
+
+/** The state of a holder: what this machine sees of its process, else by the time of the last renewal. */
+export function holderStateOf({ metadata, spec }: V1Lease, nowMs: number): OwnerState {
+  const seen = ownerStateOf(metadata?.annotations)
+  if (seen !== 'unknown' || spec?.renewTime === undefined) return seen
+  // The client gives text, whatever its type says.
+  const endMs = new Date(spec.renewTime).getTime() + (spec.leaseDurationSeconds ?? DURATION_SEC) * 1000
+  return endMs < nowMs ? 'dead' : 'alive'
+}
