@@ -7,7 +7,7 @@ import { kubernetesEngine, kubernetesModule } from '../../src/engines/kubernetes
 import { listResources } from '../../src/engines/kubernetes/pods.ts'
 import { resolveLimits, sandboxLimits } from '../../src/sandbox/index.ts'
 import { eventually } from '../support/eventually.ts'
-import { changedConfig, NAMESPACE, podsOf, requireCluster } from '../support/kubernetes-cluster.ts'
+import { changedConfig, NAMESPACE, podsOf, requireCluster, trustAnyServer } from '../support/kubernetes-cluster.ts'
 
 const { skip, options, admin } = await requireCluster()
 const SPEC = { limits: sandboxLimits(resolveLimits()) }
@@ -41,11 +41,7 @@ describe.skipIf(skip)('the lease of a host', () => {
     async ({ skip: skipTest }) => {
       if (process.getuid?.() !== 0) skipTest('only root makes a namespace of pids')
       // The clock of the one that lives is before the certificates of a cluster that was just made.
-      const trusting = changedConfig(options.kubeconfig, (text) =>
-        text
-          .replace(/"certificate-authority[^,}]*",?/, '')
-          .replace('"insecure-skip-tls-verify":false', '"insecure-skip-tls-verify":true'),
-      )
+      const trusting = changedConfig(options.kubeconfig, trustAnyServer)
       const dead = elsewhere(options, '+2h')
       const living = elsewhere({ ...options, kubeconfig: trusting }, '-2h')
       try {

@@ -1,0 +1,186 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, describe, expect, test } from 'vitest'
+import { kubernetesEngine } from '../../src/engines/kubernetes/index.ts'
+import { createSandglass } from '../../src/index.ts'
+import { resolveLimits, sandboxLimits } from '../../src/sandbox/index.ts'
+import { ApiProxy } from '../support/api-proxy.ts'
+import { eventually } from '../support/eventually.ts'
+import { changedConfig, NAMESPACE, podsOf, requireCluster, trustAnyServer } from '../support/kubernetes-cluster.ts'
+
+const { skip, options, admin, config } = await requireCluster()
+const SPEC = { limits: sandboxLimits(resolveLimits()) }
+const BUSY = { status: 429, message: 'too many requests' }
+const isCreate = (method = '', url = ''): boolean => method === 'POST' && /\/pods(\?|$)/.test(url)
+
+describe.skipIf(skip)('a fault of the cluster', () => {
+  afterAll(async () => expect(await podsOf(admin)).toEqual([]))
+
+  test('a busy API server is asked again, after longer and longer pauses, and not without end', async () => {
+    await using proxy = new ApiProxy(server())
+    const engine = kubernetesEngine(await through(proxy))
+    const times: number[] = []
+    proxy.answer = ({ method, url }) => {
+      if (!isCreate(method, url)) return undefined
+      times.push(performance.now())
+      return times.length < 3 ? BUSY : undefined
+    }
+    await (await engine.create(SPEC)).destroy()
+    const [first = 0, second = 0, third = 0] = times
+    expect(second - first).toBeGreaterThan(95)
+    expect(third - second).toBeGreaterThan(295)
+
+    times.length = 0
+    proxy.answer = ({ method, url }) => {
+      if (!isCreate(method, url)) return undefined
+      times.push(performance.now())
+      return { status: 503, message: 'etcd leader changed' }
+    }
+    await expect(engine.create(SPEC)).rejects.toMatchObject({
+      code: 'kubernetes_unreachable',
+      message: expect.stringContaining('etcd leader changed') as string,
+      retryable: true,
+    })
+    expect(times).toHaveLength(5)
+    await engine.close()
+  })
+
+  test('the API server restarts in mid-run: a lost sandbox, and the next run works', async () => {
+    await using proxy = new ApiProxy(server())
+    const sg = await createSandglass({ engine: 'kubernetes', kubernetes: await through(proxy), poolSize: 1 })
+    try {
+      const { sandbox } = await sg.run('pass')
+      const running = sg.run('import time; time.sleep(50)')
+      await proxy.stop()
+      expect(await running).toMatchObject({ status: 'sandbox-lost', sandbox: { id: sandbox?.id } })
+      await proxy.start()
+      expect(await sg.run('emit_result(3)')).toMatchObject({ status: 'completed', finalData: 3 })
+    } finally {
+      await sg.close()
+    }
+  })
+
+  test(
+    'the store of the API server stands still: runs go on, a new sandbox is refused in time, and its pod goes without a further request',
+    { timeout: 120_000 },
+    async () => {
+      await using proxy = new ApiProxy(server())
+      const kubernetes = { ...(await through(proxy)), apiTimeoutMs: 2000 }
+      const sg = await createSandglass({ engine: 'kubernetes', kubernetes, poolSize: 1 })
+      const engine = kubernetesEngine(kubernetes)
+      try {
+        await sg.run('pass')
+        // The API server has done what it was asked, and its answer comes too late.
+        proxy.release = ({ method, url }) => (isCreate(method, url) ? sleep(4000) : Promise.resolve())
+        proxy.answer = ({ method }) => (method === 'DELETE' ? { status: 503, message: 'etcd stands still' } : undefined)
+        const running = sg.run('import time; time.sleep(3); emit_result(4)')
+        const started = performance.now()
+        await expect(engine.create(SPEC)).rejects.toMatchObject({ code: 'kubernetes_unreachable', retryable: true })
+        // The request, and what is done to remove the pod that it may have made.
+        expect(performance.now() - started).toBeLessThan(2000 + 16_000)
+        expect(await running).toMatchObject({ status: 'completed', finalData: 4 })
+        expect(await podsOf(admin)).toHaveLength(2)
+        proxy.answer = () => undefined
+        proxy.release = () => Promise.resolve()
+        const problem = await eventually(async () => {
+          const pods = await podsOf(admin)
+          return pods.length <= 1 ? undefined : `${pods.length} pods are there`
+        }, 45_000)
+        expect(problem).toBeUndefined()
+      } finally {
+        await sg.close()
+        await engine.close()
+      }
+    },
+  )
+
+  test('a node that says nothing any more is a lost sandbox within 30 s', { timeout: 90_000 }, async () => {
+    await using proxy = new ApiProxy(server())
+    const sg = await createSandglass({ engine: 'kubernetes', kubernetes: await through(proxy), poolSize: 1 })
+    try {
+      await sg.run('pass')
+      const running = sg.run('import time; time.sleep(80)', { limits: { executionTimeoutSec: 80 } })
+      const started = performance.now()
+      proxy.freeze()
+      expect(await running).toMatchObject({ status: 'sandbox-lost' })
+      expect(performance.now() - started).toBeLessThan(32_000)
+      expect(await sg.run('emit_result(5)')).toMatchObject({ status: 'completed', finalData: 5 })
+    } finally {
+      await sg.close()
+    }
+  })
+
+  test('a pod that is evicted is a lost sandbox, and the next run works', async () => {
+    const sg = await createSandglass({ engine: 'kubernetes', kubernetes: options, poolSize: 1 })
+    try {
+      const { sandbox } = await sg.run('pass')
+      const name = sandbox?.id ?? ''
+      const running = sg.run('import time; time.sleep(50)')
+      await admin.createNamespacedPodEviction({
+        name,
+        namespace: NAMESPACE,
+        body: { metadata: { name, namespace: NAMESPACE }, deleteOptions: { gracePeriodSeconds: 1 } },
+      })
+      expect(await running).toMatchObject({ status: 'sandbox-lost', sandbox: { id: name } })
+      expect(await sg.run('emit_result(6)')).toMatchObject({ status: 'completed', finalData: 6 })
+    } finally {
+      await sg.close()
+    }
+  })
+
+  test('a quota that is reached refuses a sandbox with its reason, and serves the next one when it is raised', async () => {
+    const namespace = `sandglass-quota-${process.pid}`
+    await admin.createNamespace({ body: { metadata: { name: namespace } } })
+    const path = process.env['SANDGLASS_TEST_KUBECONFIG'] ?? ''
+    const engine = kubernetesEngine({ ...options, kubeconfig: path, namespace })
+    try {
+      const body = { metadata: { name: 'tenant' }, spec: { hard: { pods: '0' } } }
+      await admin.createNamespacedResourceQuota({ namespace, body })
+      const reached = await eventually(async () => {
+        const { status } = await admin.readNamespacedResourceQuota({ name: 'tenant', namespace })
+        return status?.hard === undefined ? 'the quota is not in force' : undefined
+      }, 10_000)
+      expect(reached).toBeUndefined()
+      await expect(engine.create(SPEC)).rejects.toMatchObject({
+        code: 'kubernetes_refused',
+        message: expect.stringMatching(
+          /exceeded quota: tenant, requested: pods=1, used: pods=0, limited: pods=0/,
+        ) as string,
+        retryable: true,
+      })
+      await admin.deleteNamespacedResourceQuota({ name: 'tenant', namespace })
+      await (await engine.create(SPEC)).destroy()
+      await engine.close()
+    } finally {
+      await admin.deleteNamespace({ name: namespace })
+    }
+  })
+
+  test('many sandboxes at once do not flood the API server', { timeout: 120_000 }, async () => {
+    await using proxy = new ApiProxy(server())
+    const engine = kubernetesEngine(await through(proxy))
+    const sandboxes = await Promise.all(Array.from({ length: 6 }, () => engine.create(SPEC)))
+    await Promise.all(sandboxes.map((one) => one.destroy()))
+    await engine.close()
+    const busiest = Math.max(
+      ...proxy.requests.map(
+        ({ atMs }) => proxy.requests.filter((one) => one.atMs >= atMs && one.atMs < atMs + 1000).length,
+      ),
+    )
+    // Four that start, each read up to 20 times a second at first, and six that end.
+    expect(busiest).toBeLessThan(100)
+    expect(proxy.requests.length).toBeLessThan(6 * 60)
+  })
+})
+
+function server(): string {
+  return config.getCurrentCluster()?.server ?? ''
+}
+
+/** Options of an engine that reaches the API server by the proxy. */
+async function through(proxy: ApiProxy): Promise<typeof options> {
+  const address = await proxy.start()
+  return {
+    ...options,
+    kubeconfig: changedConfig(options.kubeconfig, (text) => trustAnyServer(text).replace(server(), address)),
+  }
+}
