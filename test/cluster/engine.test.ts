@@ -172,6 +172,19 @@ describe.skipIf(skip)('the engine kubernetes', () => {
     await engine.close()
   })
 
+  test('a pod that may run on no node by its selector is refused with the reason', async () => {
+    const engine = kubernetesEngine({
+      ...options,
+      nodeSelector: { 'sandglass.dev/none': 'such' },
+      startTimeoutMs: 3000,
+    })
+    await expect(engine.create(SPEC)).rejects.toMatchObject({
+      code: 'kubernetes_refused',
+      message: expect.stringMatching(/Unschedulable.*node affinity\/selector/) as string,
+    })
+    await engine.close()
+  })
+
   test('a RuntimeClass of gVisor is refused', async ({ skip: skipTest }) => {
     const engine = kubernetesEngine({ ...options, runtimeClassName: 'gvisor' })
     const error = await engine.create(SPEC).catch((thrown: unknown) => thrown)

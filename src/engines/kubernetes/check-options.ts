@@ -6,6 +6,8 @@ const IMAGE = /^[A-Za-z0-9][\w.:@-]*(\/[A-Za-z0-9][\w.:@-]*)*$/
 /** A name of an object: it becomes a part of a URL. */
 const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/
 
+const TOLERATION: ReadonlySet<string> = new Set(['key', 'operator', 'value', 'effect'])
+
 type Check = (value: unknown) => string | undefined
 
 /** The check of each option. It describes the problem, or returns undefined. */
@@ -19,6 +21,16 @@ const CHECKS: Readonly<Record<keyof KubernetesEngineOptions, Check>> = {
     isText(value) && (!value.includes('/') || isAbsolute(value)) ? undefined : 'must be a name or an absolute path',
   rootOnlyDir: (value) =>
     isText(value) && /^(\/[\w.-]+)+$/.test(value) ? undefined : 'must be an absolute path of a directory',
+  imagePullSecrets: (value) =>
+    Array.isArray(value) && value.every(isName) ? undefined : 'must be a list of names of secrets',
+  nodeSelector: (value) =>
+    isRecord(value) && Object.values(value).every((one) => typeof one === 'string')
+      ? undefined
+      : 'must be labels of nodes: names with texts',
+  tolerations: (value) =>
+    Array.isArray(value) && value.every((one) => isRecord(one) && Object.keys(one).every((key) => TOLERATION.has(key)))
+      ? undefined
+      : 'must be a list of objects with key, operator, value and effect',
   runtimeClassName: (value) => (isName(value) ? undefined : 'must be the name of a RuntimeClass'),
   cpuRequest: (value) =>
     typeof value === 'number' && value >= 0.01 && value <= 1024
@@ -46,6 +58,10 @@ function checkMilliseconds(value: unknown): string | undefined {
 
 function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== '' && !value.includes('\0')
+}
+
+function isRecord(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function isName(value: unknown): boolean {

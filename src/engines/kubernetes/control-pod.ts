@@ -4,7 +4,7 @@ import { SandglassError } from '../../errors/index.ts'
 import type { Cluster } from './cluster.ts'
 import { pollPod, removePod } from './pod.ts'
 import type { OwnerMarks } from './owner.ts'
-import { REACH, reachCommand } from './pod-spec.ts'
+import { type Placement, REACH, reachCommand } from './pod-spec.ts'
 import type { ReachingPod } from './reach.ts'
 
 /** The port on which control pods listen. */
@@ -17,6 +17,7 @@ export interface ControlPlan {
   readonly image: string
   readonly python: string
   readonly runtimeClassName: string | undefined
+  readonly placement: Placement
   readonly marks: OwnerMarks
   /** The text of harness/reach.py. */
   readonly program: string
@@ -97,6 +98,7 @@ function podOf(name: string, plan: ControlPlan): V1Pod {
       enableServiceLinks: false,
       terminationGracePeriodSeconds: 1,
       activeDeadlineSeconds: LIFETIME_SEC,
+      ...plan.placement,
       ...(plan.runtimeClassName === undefined ? {} : { runtimeClassName: plan.runtimeClassName }),
       securityContext: {
         runAsNonRoot: true,

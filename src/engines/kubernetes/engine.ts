@@ -18,7 +18,7 @@ import { enforcedLimits, missingLimits } from './findings.ts'
 import { holdTo, probeNetwork } from './network.ts'
 import type { KubernetesEngineOptions } from './options.ts'
 import type { ManagedPod } from './pod.ts'
-import { type PodPlan, TERMINATION_LOG } from './pod-spec.ts'
+import { placementOf, type PodPlan, TERMINATION_LOG } from './pod-spec.ts'
 import { probe } from './probe.ts'
 import { findFailure, startPod } from './start-pod.ts'
 
@@ -109,9 +109,11 @@ async function createSandbox(creation: Creation): Promise<Sandbox> {
 }
 
 /** Returns what all pods of an engine have in common. */
-function podBasics(options: KubernetesEngineOptions): Pick<PodPlan, 'image' | 'python' | 'runtimeClassName'> {
+function podBasics(
+  options: KubernetesEngineOptions,
+): Pick<PodPlan, 'image' | 'python' | 'runtimeClassName' | 'placement'> {
   const { image = IMAGE, python = 'python3', runtimeClassName } = options
-  return { image, python, runtimeClassName }
+  return { image, python, runtimeClassName, placement: placementOf(options) }
 }
 
 async function createWith(rootOnlyDir: string, { at, options, spec, given }: Creation): Promise<Sandbox> {

@@ -1,3 +1,11 @@
+/** A toleration, as in the spec of a pod. */
+export interface Toleration {
+  readonly key?: string
+  readonly operator?: 'Exists' | 'Equal'
+  readonly value?: string
+  readonly effect?: 'NoSchedule' | 'PreferNoSchedule' | 'NoExecute'
+}
+
 /** Options of the Kubernetes engine. */
 export interface KubernetesEngineOptions {
   /**
@@ -18,6 +26,12 @@ export interface KubernetesEngineOptions {
    * without a size limit; there no script reaches it. Default `/root`, else `/var/cache/ldconfig`.
    */
   readonly rootOnlyDir?: string
+  /** Names of secrets of the namespace with which the nodes pull the image. */
+  readonly imagePullSecrets?: readonly string[]
+  /** Labels of the nodes on which sandboxes may run. */
+  readonly nodeSelector?: Readonly<Record<string, string>>
+  /** Taints of nodes that sandboxes tolerate, as in the spec of a pod. */
+  readonly tolerations?: readonly Toleration[]
   /** A RuntimeClass of the cluster. Default: the cluster's own runtime. One of gVisor is refused. */
   readonly runtimeClassName?: string
   /**

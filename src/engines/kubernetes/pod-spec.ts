@@ -1,7 +1,20 @@
-import type { V1Container, V1Pod, V1ResourceRequirements, V1SecurityContext } from '@kubernetes/client-node'
+import type { V1Container, V1Pod, V1PodSpec, V1ResourceRequirements, V1SecurityContext } from '@kubernetes/client-node'
 import { harnessConfig, INSIDE, PYTHON_FLAGS, type SandboxSpec, scratchSizes } from '../../sandbox/index.ts'
+import type { KubernetesEngineOptions } from './options.ts'
 import { ISOLATED, type OwnerMarks } from './owner.ts'
 import type { PodPrograms } from './programs.ts'
+
+/** The fields of a pod's spec that say where it runs and how its image is pulled. */
+export type Placement = Pick<V1PodSpec, 'imagePullSecrets' | 'nodeSelector' | 'tolerations'>
+
+/** Makes them from the options. */
+export function placementOf({ imagePullSecrets, nodeSelector, tolerations }: KubernetesEngineOptions): Placement {
+  return {
+    ...(imagePullSecrets === undefined ? {} : { imagePullSecrets: imagePullSecrets.map((name) => ({ name })) }),
+    ...(nodeSelector === undefined ? {} : { nodeSelector: { ...nodeSelector } }),
+    ...(tolerations === undefined ? {} : { tolerations: tolerations.map((one) => ({ ...one })) }),
+  }
+}
 
 /** The plan from which a pod is made. */
 export interface PodPlan {
@@ -9,6 +22,7 @@ export interface PodPlan {
   readonly image: string
   readonly python: string
   readonly runtimeClassName: string | undefined
+  readonly placement: Placement
   readonly rootOnlyDir: string
   /** The CPUs to reserve; undefined for the limit. */
   readonly cpuRequest: number | undefined
@@ -66,6 +80,7 @@ export function podOf(plan: PodPlan): V1Pod {
       // The harness ends by itself at the end of its channel, and not by SIGTERM.
       terminationGracePeriodSeconds: 1,
       activeDeadlineSeconds: LIFETIME_SEC,
+      ...plan.placement,
       ...(plan.runtimeClassName === undefined ? {} : { runtimeClassName: plan.runtimeClassName }),
       securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
       containers: [

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { kubernetesEngine } from '../../../../src/engines/kubernetes/index.ts'
-import { podOf, type PodPlan, relayCommand } from '../../../../src/engines/kubernetes/pod-spec.ts'
+import { placementOf, podOf, type PodPlan, relayCommand } from '../../../../src/engines/kubernetes/pod-spec.ts'
 import { resolveLimits, sandboxLimits } from '../../../../src/sandbox/index.ts'
 
 const PLAN: PodPlan = {
@@ -8,6 +8,7 @@ const PLAN: PodPlan = {
   image: 'python:3.12-slim',
   python: 'python3',
   runtimeClassName: undefined,
+  placement: {},
   rootOnlyDir: '/root',
   cpuRequest: undefined,
   spec: { limits: sandboxLimits(resolveLimits()) },
@@ -51,6 +52,17 @@ describe('the pod of a sandbox', () => {
     }
   })
 
+  test('runs where it is told to, with the secrets for its image', () => {
+    const tolerations = [{ key: 'sandboxes', operator: 'Exists', effect: 'NoSchedule' }] as const
+    const placement = placementOf({ imagePullSecrets: ['registry'], nodeSelector: { pool: 'sandboxes' }, tolerations })
+    expect(podOf({ ...PLAN, placement }).spec).toMatchObject({
+      imagePullSecrets: [{ name: 'registry' }],
+      nodeSelector: { pool: 'sandboxes' },
+      tolerations,
+    })
+    expect(Object.keys(spec ?? {})).not.toContain('nodeSelector')
+  })
+
   test('has a size for each writable directory, and requests that equal its limits', () => {
     expect(sandbox?.volumeMounts?.map(({ mountPath, readOnly }) => [mountPath, readOnly])).toEqual([
       ['/workspace', false],
@@ -82,6 +94,9 @@ describe('options', () => {
     [{ namespace: '../x' }, 'kubernetes.namespace: must be the name of a namespace'],
     [{ runtimeClassName: 'a/b' }, 'kubernetes.runtimeClassName: must be the name of a RuntimeClass'],
     [{ rootOnlyDir: 'root' }, 'kubernetes.rootOnlyDir: must be an absolute path'],
+    [{ imagePullSecrets: ['../x'] }, 'kubernetes.imagePullSecrets: must be a list of names of secrets'],
+    [{ nodeSelector: { disk: 1 } }, 'kubernetes.nodeSelector: must be labels of nodes'],
+    [{ tolerations: [{ keys: 'x' }] }, 'kubernetes.tolerations: must be a list of objects with key'],
     [{ cpuRequest: 0 }, 'kubernetes.cpuRequest: must be a number of CPUs from 0.01'],
     [{ startTimeoutMs: 0 }, 'kubernetes.startTimeoutMs: must be a number of milliseconds'],
     [{ context: '' }, 'kubernetes.context: must be the name of a context'],
