@@ -1,8 +1,8 @@
 import { describe, it } from 'vitest'
-import { kubernetesEngine } from '../../src/engines/kubernetes/index.ts'
-import { engineConformance } from '../../src/testing/index.ts'
-import { podsOf, requireCluster } from '../support/kubernetes-cluster.ts'
-import { conformanceOf } from '../support/walls.ts'
+import { kubernetesEngine } from '../../../src/engines/kubernetes/index.ts'
+import { engineConformance } from '../../../src/testing/index.ts'
+import { podsOf, requireCluster } from '../../support/kubernetes-cluster.ts'
+import { conformanceOf } from '../../support/walls.ts'
 
 const { skip, options, admin } = await requireCluster()
 

@@ -1,0 +1,25 @@
+import { requireCluster } from '../../../test/support/kubernetes-cluster.ts'
+import { openEngine } from './kubernetes.ts'
+import type { TestedEngine } from './tested.ts'
+
+/** Tests of the engine kubernetes, on a one-node cluster on this machine. */
+export const KUBERNETES: TestedEngine = {
+  name: 'kubernetes',
+  // The groups that pods and their runtime decide. The rest is the same harness, broker and host as in containers of Docker.
+  groups: ['isolation-and-processes', 'network', 'resource-exhaustion'],
+  async ready() {
+    const { skip, options } = await requireCluster()
+    const isElsewhere = (process.env['SANDGLASS_TEST_KUBERNETES_BRIDGE'] ?? '') === ''
+    if (!skip && isElsewhere)
+      console.warn('skipped: attacks in pods: SANDGLASS_TEST_KUBERNETES_BRIDGE names no bridge of this machine')
+    return { skip: skip || isElsewhere, open: () => openEngine(JSON.stringify(options)) }
+  },
+  faults: new Map(),
+  excluded: new Map([
+    ['ISO-011', { why: 'the engine kubernetes has no packages of the host' }],
+    [
+      'RES-029',
+      { why: 'a flood whose reader is slow loses the sandbox now and then, see docs/limitations/kubernetes.md' },
+    ],
+  ]),
+}
