@@ -3,9 +3,9 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { kubernetesEngine } from '../../src/engines/kubernetes/index.ts'
 import { createSandglass } from '../../src/index.ts'
 import { resolveLimits, sandboxLimits } from '../../src/sandbox/index.ts'
-import { ApiProxy } from '../support/api-proxy.ts'
+import { ApiProxy, throughProxy } from '../support/api-proxy.ts'
 import { eventually } from '../support/eventually.ts'
-import { changedConfig, NAMESPACE, podsOf, requireCluster, trustAnyServer } from '../support/kubernetes-cluster.ts'
+import { NAMESPACE, podsOf, requireCluster } from '../support/kubernetes-cluster.ts'
 
 const { skip, options, admin, config } = await requireCluster()
 const SPEC = { limits: sandboxLimits(resolveLimits()) }
@@ -60,7 +60,7 @@ describe.skipIf(skip)('a fault of the cluster', () => {
   })
 
   test(
-    'the store of the API server stands still: runs go on, a new sandbox is refused in time, and its pod goes without a further request',
+    'the store of the API server hangs: runs go on, a new sandbox is refused in time, and its pod goes without a further request',
     { timeout: 120_000 },
     async () => {
       await using proxy = new ApiProxy(server())
@@ -71,7 +71,7 @@ describe.skipIf(skip)('a fault of the cluster', () => {
         await sg.run('pass')
         // The API server has done what it was asked, and its answer comes too late.
         proxy.release = ({ method, url }) => (isCreate(method, url) ? sleep(4000) : Promise.resolve())
-        proxy.answer = ({ method }) => (method === 'DELETE' ? { status: 503, message: 'etcd stands still' } : undefined)
+        proxy.answer = ({ method }) => (method === 'DELETE' ? { status: 503, message: 'etcd hangs' } : undefined)
         const running = sg.run('import time; time.sleep(3); emit_result(4)')
         const started = performance.now()
         await expect(engine.create(SPEC)).rejects.toMatchObject({ code: 'kubernetes_unreachable', retryable: true })
@@ -93,21 +93,25 @@ describe.skipIf(skip)('a fault of the cluster', () => {
     },
   )
 
-  test('a node that says nothing any more is a lost sandbox within 30 s', { timeout: 90_000 }, async () => {
-    await using proxy = new ApiProxy(server())
-    const sg = await createSandglass({ engine: 'kubernetes', kubernetes: await through(proxy), poolSize: 1 })
-    try {
-      await sg.run('pass')
-      const running = sg.run('import time; time.sleep(80)', { limits: { executionTimeoutSec: 80 } })
-      const started = performance.now()
-      proxy.freeze()
-      expect(await running).toMatchObject({ status: 'sandbox-lost' })
-      expect(performance.now() - started).toBeLessThan(32_000)
-      expect(await sg.run('emit_result(5)')).toMatchObject({ status: 'completed', finalData: 5 })
-    } finally {
-      await sg.close()
-    }
-  })
+  test(
+    'a connection through which nothing comes any more is a lost sandbox within 30 s',
+    { timeout: 90_000 },
+    async () => {
+      await using proxy = new ApiProxy(server())
+      const sg = await createSandglass({ engine: 'kubernetes', kubernetes: await through(proxy), poolSize: 1 })
+      try {
+        await sg.run('pass')
+        const running = sg.run('import time; time.sleep(80)', { limits: { executionTimeoutSec: 80 } })
+        const started = performance.now()
+        proxy.freeze()
+        expect(await running).toMatchObject({ status: 'sandbox-lost' })
+        expect(performance.now() - started).toBeLessThan(32_000)
+        expect(await sg.run('emit_result(5)')).toMatchObject({ status: 'completed', finalData: 5 })
+      } finally {
+        await sg.close()
+      }
+    },
+  )
 
   test('a pod that is evicted is a lost sandbox, and the next run works', async () => {
     const sg = await createSandglass({ engine: 'kubernetes', kubernetes: options, poolSize: 1 })
@@ -176,11 +180,6 @@ function server(): string {
   return config.getCurrentCluster()?.server ?? ''
 }
 
-/** Options of an engine that reaches the API server by the proxy. */
-async function through(proxy: ApiProxy): Promise<typeof options> {
-  const address = await proxy.start()
-  return {
-    ...options,
-    kubeconfig: changedConfig(options.kubeconfig, (text) => trustAnyServer(text).replace(server(), address)),
-  }
+function through(proxy: ApiProxy): Promise<typeof options> {
+  return throughProxy(proxy, options, server())
 }

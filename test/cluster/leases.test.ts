@@ -1,19 +1,24 @@
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { connect } from '../../src/engines/kubernetes/cluster.ts'
 import { kubernetesEngine, kubernetesModule } from '../../src/engines/kubernetes/index.ts'
-import { listResources } from '../../src/engines/kubernetes/pods.ts'
+import { removeLease } from '../../src/engines/kubernetes/lease.ts'
+import { listResources, removeOrphans } from '../../src/engines/kubernetes/pods.ts'
 import { resolveLimits, sandboxLimits } from '../../src/sandbox/index.ts'
+import { ApiProxy, throughProxy } from '../support/api-proxy.ts'
 import { eventually } from '../support/eventually.ts'
+import { skipFor } from '../support/required.ts'
 import { changedConfig, NAMESPACE, podsOf, requireCluster, trustAnyServer } from '../support/kubernetes-cluster.ts'
 
-const { skip, options, admin } = await requireCluster()
+const { skip, options, admin, config } = await requireCluster()
 const SPEC = { limits: sandboxLimits(resolveLimits()) }
 const HOST = join(import.meta.dirname, '../support/pod-host.main.ts')
 /** A lease ends 30 s after its last renewal; each host looks every 20 s, and removes a pod within 15 s. */
 const FOUND_MS = 70_000
+const MISSING = ['faketime', 'unshare'].filter((name) => spawnSync(name, ['--version']).error !== undefined)
+if (MISSING.length > 0) skipFor('kubernetes', `these programs are not installed: ${MISSING.join(', ')}`)
 
 describe.skipIf(skip)('the lease of a host', () => {
   afterAll(async () => expect(await podsOf(admin)).toEqual([]))
@@ -39,7 +44,7 @@ describe.skipIf(skip)('the lease of a host', () => {
     'tells other machines which hosts live, whatever the clocks of these say',
     { timeout: FOUND_MS + 60_000 },
     async ({ skip: skipTest }) => {
-      if (process.getuid?.() !== 0) skipTest('only root makes a namespace of pids')
+      if (process.getuid?.() !== 0 || MISSING.length > 0) skipTest('only root makes a namespace of pids')
       // The clock of the one that lives is before the certificates of a cluster that was just made.
       const trusting = changedConfig(options.kubeconfig, trustAnyServer)
       const dead = elsewhere(options, '+2h')
@@ -59,12 +64,41 @@ describe.skipIf(skip)('the lease of a host', () => {
         }, FOUND_MS)
         expect(problem).toBeUndefined()
         const { pods } = await listResources(cluster)
-        expect(pods.find(({ name }) => name === stays)).toEqual({ name: stays, owner: 'alive', isOrphan: false })
+        expect(pods.find(({ name }) => name === stays)).toMatchObject({ owner: 'alive', isOrphan: false })
         const { status } = await admin.readNamespacedPod({ name: stays, namespace: NAMESPACE })
         expect(status?.phase).toBe('Running')
         await engine.close()
       } finally {
         for (const host of [dead, living]) killGroup(host)
+        await removeFrom(living)
+      }
+    },
+  )
+
+  test(
+    'that ends while its host lives costs no run: only ended pods are removed by it',
+    { timeout: FOUND_MS + 60_000 },
+    async ({ skip: skipTest }) => {
+      if (process.getuid?.() !== 0 || MISSING.length > 0) skipTest('only root makes a namespace of pids')
+      await using proxy = new ApiProxy(config.getCurrentCluster()?.server ?? '')
+      const through = await throughProxy(proxy, options, config.getCurrentCluster()?.server ?? '')
+      const host = elsewhere(through, '+0')
+      try {
+        const name = await nameFrom(host)
+        proxy.answer = ({ method, url = '' }) =>
+          method === 'PATCH' && url.includes('/leases/') ? { status: 503, message: 'no space' } : undefined
+        const cluster = await connect(options)
+        const problem = await eventually(async () => {
+          const pod = (await listResources(cluster)).pods.find((one) => one.name === name)
+          return pod?.owner === 'dead' ? undefined : JSON.stringify(pod)
+        }, FOUND_MS)
+        expect(problem).toBeUndefined()
+        expect((await removeOrphans(cluster)).pods.map((one) => one.name)).not.toContain(name)
+        const { metadata, status } = await admin.readNamespacedPod({ name, namespace: NAMESPACE })
+        expect([metadata?.deletionTimestamp, status?.phase]).toEqual([undefined, 'Running'])
+      } finally {
+        killGroup(host)
+        await removeFrom(host)
       }
     },
   )
@@ -102,6 +136,7 @@ describe.skipIf(skip)('the lease of a host', () => {
       expect(problem).toBeUndefined()
     } finally {
       host.kill('SIGKILL')
+      await admin.deleteNamespacedPod({ name: outerName, namespace: NAMESPACE }).catch(() => undefined)
     }
   })
 })
@@ -118,6 +153,20 @@ function killGroup({ pid, exitCode, signalCode }: ChildProcessWithoutNullStreams
   if (pid !== undefined && exitCode === null && signalCode === null) process.kill(-pid, 'SIGKILL')
 }
 
+/** The pods that hosts of these tests printed. */
+const names = new WeakMap<ChildProcessWithoutNullStreams, string>()
+
+/** Removes the pod and the lease of a killed host, which nobody else does soon. */
+async function removeFrom(host: ChildProcessWithoutNullStreams): Promise<void> {
+  const name = names.get(host)
+  if (name === undefined) return
+  const request = { name, namespace: NAMESPACE }
+  const pod = await admin.readNamespacedPod(request).catch(() => undefined)
+  await admin.deleteNamespacedPod({ ...request, gracePeriodSeconds: 1 }).catch(() => undefined)
+  const lease = pod?.metadata?.annotations?.['sandglass.dev/lease']
+  if (lease !== undefined) await removeLease(await connect(options), lease)
+}
+
 async function nameFrom(host: ChildProcessWithoutNullStreams): Promise<string> {
   let text = ''
   host.stderr.on('data', (piece: Buffer) => (text += String(piece)))
@@ -125,5 +174,6 @@ async function nameFrom(host: ChildProcessWithoutNullStreams): Promise<string> {
     throw new Error(`the host ended: ${text}`)
   })
   const [line] = (await Promise.race([once(host.stdout, 'data'), ended])) as [Buffer]
+  names.set(host, String(line).trim())
   return String(line).trim()
 }

@@ -4,11 +4,13 @@ import { request as requestHttps } from 'node:https'
 import { connect as connectTcp, type AddressInfo, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { Duplex } from 'node:stream'
+import type { KubernetesEngineOptions } from '../../src/engines/kubernetes/index.ts'
+import { changedConfig, trustAnyServer } from './kubernetes-cluster.ts'
 
 /** An answer of its own in the place of the API server's; undefined to pass the request on. */
 type Answer = { readonly status: number; readonly message: string } | undefined
 
-/** A server before the API server, which can do to a host all that a bad day does. The host's own credentials go through. */
+/** A proxy in front of the API server, which can do to a host all that a bad day does. The host's own credentials go through. */
 export class ApiProxy implements AsyncDisposable {
   readonly #target: URL
   readonly #server: Server
@@ -102,4 +104,15 @@ export class ApiProxy implements AsyncDisposable {
   #note({ method = '', url = '' }: IncomingMessage): void {
     this.requests.push({ atMs: performance.now(), text: `${method} ${url}` })
   }
+}
+
+/** Options of an engine that reaches the API server by a proxy. */
+export async function throughProxy<T extends KubernetesEngineOptions>(
+  proxy: ApiProxy,
+  options: T,
+  server: string,
+): Promise<T & { readonly kubeconfig: string }> {
+  const address = await proxy.start()
+  const kubeconfig = changedConfig(options.kubeconfig ?? '', (text) => trustAnyServer(text).replace(server, address))
+  return { ...options, kubeconfig }
 }

@@ -155,8 +155,7 @@ function loadConfig(config: KubeConfig, options: KubernetesEngineOptions): void 
     else if (isSet('KUBECONFIG') || existsSync(homeConfig())) config.loadFromDefault()
     else config.loadFromCluster()
   } catch (error) {
-    // A parser quotes the lines around a mistake, where a token may be: neither they nor the error go any further.
-    throw configError(`the kubeconfig cannot be read: ${messageOf(error).split('\n')[0]}`)
+    throw configError(`the kubeconfig cannot be read: ${placeOf(error) ?? messageOf(error).split('\n')[0]}`)
   }
   if (options.context === undefined) return
   if (config.getContextObject(options.context) === null) {
@@ -164,6 +163,15 @@ function loadConfig(config: KubeConfig, options: KubernetesEngineOptions): void 
     throw configError(`the kubeconfig has no context ${options.context}; it has ${names.join(', ') || 'none'}`)
   }
   config.setCurrentContext(options.context)
+}
+
+/** The place of a mistake in YAML. Everything else that its parser says may quote a token, and goes no further. */
+function placeOf(error: unknown): string | undefined {
+  if (!(error instanceof Error) || error.name !== 'YAMLException') return undefined
+  const { line, column } = (error as { mark?: { line?: number; column?: number } }).mark ?? {}
+  return line === undefined || column === undefined
+    ? 'it is no YAML'
+    : `it is no YAML at line ${line + 1}, column ${column + 1}`
 }
 
 function currentCluster(config: KubeConfig): { readonly server: string } {

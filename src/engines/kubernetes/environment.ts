@@ -2,7 +2,7 @@ import { connect, type Cluster } from './cluster.ts'
 import { Housekeeping } from './housekeeping.ts'
 import type { NetworkFinding } from './network.ts'
 import type { KubernetesEngineOptions } from './options.ts'
-import { type OwnerMarks, ownerMarks } from './owner.ts'
+import { findOwnPod, type OwnerMarks, ownerMarks } from './owner.ts'
 import { type PodPrograms, readPrograms } from './programs.ts'
 
 /** The cluster and the settings that the engine uses, found at its first use. */
@@ -27,7 +27,7 @@ const ROOT_ONLY_DIRS = ['/root', '/var/cache/ldconfig']
 export async function prepare(options: KubernetesEngineOptions): Promise<EngineEnvironment> {
   const cluster = await connect(options)
   const programs = readPrograms()
-  const marks = ownerMarks(cluster.namespace)
+  const marks = ownerMarks(await findOwnPod(cluster))
   const housekeeping = new Housekeeping(cluster, marks)
   housekeeping.begin()
   return { cluster, programs, marks, housekeeping, rootOnlyDirs: directoriesOf(options) }

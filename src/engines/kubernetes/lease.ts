@@ -4,11 +4,11 @@ import { SandglassError } from '../../errors/index.ts'
 import type { OwnerState } from '../../support/index.ts'
 import type { Cluster } from './cluster.ts'
 import { isMissing } from './explain.ts'
-import { MANAGED, type OwnerMarks, ownerStateOf } from './owner.ts'
+import { type OwnerMarks, ownerStateOf, SELECTOR } from './owner.ts'
 
 /** A living host renews its lease this often: one request each time. */
 const RENEW_MS = 10_000
-/** A host that renewed its lease for this time no more is dead. Its sandboxes ended by themselves before (SILENCE_SEC). */
+/** A host whose lease was not renewed for this long counts as dead. */
 const DURATION_SEC = 30
 
 /** The lease of one engine of a host: while it is renewed, the pods that name it are in use. */
@@ -17,7 +17,7 @@ export class HostLease {
   readonly #marks: OwnerMarks
   readonly #onRenewal: () => void
   readonly #timer: NodeJS.Timeout
-  #renewing: Promise<void>
+  #renewing: Promise<void> | undefined
   #problem: SandglassError | undefined
 
   /** @param onRenewal called after each renewal, whether it succeeded or not. */
@@ -25,10 +25,10 @@ export class HostLease {
     this.#cluster = cluster
     this.#marks = marks
     this.#onRenewal = onRenewal
-    // Not by creating it: the first answer tells the time of the server.
-    this.#renewing = this.#write()
+    this.#begin(this.#write())
     this.#timer = setInterval(() => {
-      this.#renewing = this.#renewing.then(() => this.#renew())
+      // A server that is slower than this gets no queue of renewals, for which `end` would wait.
+      if (this.#renewing === undefined) this.#begin(this.#renew())
     }, RENEW_MS)
     this.#timer.unref()
   }
@@ -45,11 +45,16 @@ export class HostLease {
     await removeLease(this.#cluster, this.#marks.lease)
   }
 
+  #begin(renewing: Promise<void>): void {
+    this.#renewing = renewing.finally(() => (this.#renewing = undefined))
+  }
+
   async #renew(): Promise<void> {
     await this.#write()
     this.#onRenewal()
   }
 
+  /** Starts with a patch: even a refusal carries the time of the server, by which the lease is then made. */
   async #write(): Promise<void> {
     const { namespace, clock } = this.#cluster
     const renewTime = new Date(clock.now()).toISOString().replace('Z', '000Z')
@@ -106,17 +111,19 @@ export class HostLease {
 export interface LeaseResource {
   readonly name: string
   readonly owner: OwnerState
+  /** The milliseconds since it ended, by the clock of the server; negative before. */
+  readonly endedMs: number
 }
 
 /** Lists the leases in the namespace; none where the account may not. @throws SandglassError when the request fails otherwise. */
 export async function listLeases(cluster: Cluster): Promise<readonly LeaseResource[]> {
   const { namespace, clock } = cluster
-  const labelSelector = MANAGED.join('=')
+  const labelSelector = SELECTOR
   try {
     const { items } = await cluster.call('list leases', (_, { coordination }) =>
       coordination.listNamespacedLease({ namespace, labelSelector }),
     )
-    return items.map((one) => ({ name: one.metadata?.name ?? '', owner: holderStateOf(one, clock.now()) }))
+    return items.map((one) => leaseResourceOf(one, clock.now()))
   } catch (error) {
     if (error instanceof SandglassError && error.code === 'kubernetes_permission') return []
     throw error
@@ -136,11 +143,12 @@ export async function removeLease(cluster: Cluster, name: string): Promise<boole
   }
 }
 
-/** The state of a holder: what this machine sees of its process, else by the time of the last renewal. */
-export function holderStateOf({ metadata, spec }: V1Lease, nowMs: number): OwnerState {
+/** A lease with the state of its holder: what this machine sees of its process, else by the time of the last renewal. */
+export function leaseResourceOf({ metadata, spec }: V1Lease, nowMs: number): LeaseResource {
+  const name = metadata?.name ?? ''
   const seen = ownerStateOf(metadata?.annotations)
-  if (seen !== 'unknown' || spec?.renewTime === undefined) return seen
+  if (spec?.renewTime === undefined) return { name, owner: seen, endedMs: Number.NEGATIVE_INFINITY }
   // The client gives text, whatever its type says.
   const endMs = new Date(spec.renewTime).getTime() + (spec.leaseDurationSeconds ?? DURATION_SEC) * 1000
-  return endMs < nowMs ? 'dead' : 'alive'
+  return { name, owner: seen !== 'unknown' ? seen : endMs < nowMs ? 'dead' : 'alive', endedMs: nowMs - endMs }
 }

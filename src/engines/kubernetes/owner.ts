@@ -1,12 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import type { V1OwnerReference } from '@kubernetes/client-node'
+import { SandglassError } from '../../errors/index.ts'
 import { markOfThisProcess, type OwnerState, stateOf } from '../../support/index.ts'
+import type { Cluster } from './cluster.ts'
 
 /** The label of every pod of Sandglass, by which they are found. */
 export const MANAGED: readonly [name: string, value: string] = ['app.kubernetes.io/managed-by', 'sandglass']
 /** The label by which NetworkPolicies select the pods of sandboxes. */
 export const ISOLATED: Readonly<Record<string, string>> = { 'sandglass.dev/network': 'none' }
 const ENGINE_LABEL = 'sandglass.dev/engine'
+/** Selects all that engines made. An application that uses Sandglass may give its own pods the first label. */
+export const SELECTOR: string = `${MANAGED.join('=')},${ENGINE_LABEL}`
 /** Labels have no colon, so the owner is an annotation. */
 const OWNER = 'sandglass.dev/owner'
 const BOOT_ID = 'sandglass.dev/boot-id'
@@ -24,26 +28,37 @@ export interface OwnerMarks {
 }
 
 /**
- * Makes the marks of one engine: this process, the boot id of its machine, an id of the engine, and the pod in which this process runs,
- * if it is told of one in the same namespace: Kubernetes then deletes what has the marks after that pod.
+ * Makes the marks of one engine: this process, the boot id of its machine, an id of the engine, and the pod in which this process
+ * runs, if it is known: Kubernetes then deletes what has the marks after that pod.
  */
-export function ownerMarks(namespace: string): OwnerMarks {
+export function ownerMarks(ownerReferences: readonly V1OwnerReference[]): OwnerMarks {
   const { owner, bootId } = markOfThisProcess()
   const id = randomUUID()
   const lease = `sandglass-${id}`
   return {
     labels: { [MANAGED[0]]: MANAGED[1], [ENGINE_LABEL]: id },
     annotations: { [OWNER]: owner, [BOOT_ID]: bootId, [LEASE]: lease },
-    ownerReferences: podOfThisProcess(namespace),
+    ownerReferences,
     lease,
   }
 }
 
-/** The pod of this process, by what the downward API of Kubernetes put into its environment. An owner elsewhere would be none. */
-function podOfThisProcess(namespace: string): readonly V1OwnerReference[] {
-  const [name, uid, own] = ['NAME', 'UID', 'NAMESPACE'].map((part) => process.env[`SANDGLASS_POD_${part}`] ?? '')
-  if (name === undefined || name === '' || uid === undefined || uid === '' || own !== namespace) return []
-  return [{ apiVersion: 'v1', kind: 'Pod', name, uid }]
+/**
+ * Finds the pod of this process, by what the downward API of Kubernetes put into its environment. It must exist in the namespace of
+ * the sandboxes: Kubernetes deletes at once whatever names an owner that does not.
+ */
+export async function findOwnPod(cluster: Cluster): Promise<readonly V1OwnerReference[]> {
+  const [name = '', uid = '', own] = ['NAME', 'UID', 'NAMESPACE'].map((part) => process.env[`SANDGLASS_POD_${part}`])
+  const { namespace } = cluster
+  if (name === '' || uid === '' || own !== namespace) return []
+  try {
+    // The environment may be that of a pod of another cluster.
+    const { metadata } = await cluster.call('read a pod', (api) => api.readNamespacedPod({ name, namespace }))
+    return metadata?.uid === uid ? [{ apiVersion: 'v1', kind: 'Pod', name, uid }] : []
+  } catch (error) {
+    if (error instanceof SandglassError) return [] // the lease of this host tells of its death as well
+    throw error
+  }
 }
 
 /** The lease that the annotations of a pod name. */

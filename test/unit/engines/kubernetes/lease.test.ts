@@ -1,41 +1,95 @@
-import type { V1Lease } from '@kubernetes/client-node'
+import type { V1Lease, V1Pod } from '@kubernetes/client-node'
 import { V1MicroTime } from '@kubernetes/client-node'
 import { describe, expect, test, vi } from 'vitest'
-import { holderStateOf } from '../../../../src/engines/kubernetes/lease.ts'
-import { ownerMarks } from '../../../../src/engines/kubernetes/owner.ts'
+import { SandglassError } from '../../../../src/errors/index.ts'
+import type { Cluster } from '../../../../src/engines/kubernetes/cluster.ts'
+import { leaseResourceOf } from '../../../../src/engines/kubernetes/lease.ts'
+import { findOwnPod, ownerMarks } from '../../../../src/engines/kubernetes/owner.ts'
+import { podResourceOf } from '../../../../src/engines/kubernetes/pods.ts'
 import { ServerClock } from '../../../../src/engines/kubernetes/server-clock.ts'
 
 const RENEWED_MS = Date.parse('2030-01-01T00:00:00Z')
+/** The marks of a process of another machine. */
+const ELSEWHERE = {
+  'sandglass.dev/owner': '1:2:3',
+  'sandglass.dev/boot-id': 'another',
+  'sandglass.dev/lease': 'its-lease',
+}
 
 function lease(annotations: Record<string, string>, renewTime = new V1MicroTime(RENEWED_MS)): V1Lease {
-  return { metadata: { annotations }, spec: { renewTime, leaseDurationSeconds: 30 } }
+  return { metadata: { name: 'its-lease', annotations }, spec: { renewTime, leaseDurationSeconds: 30 } }
 }
 
 describe('the holder of a lease', () => {
   test('lives until its lease ends, if its process cannot be seen', () => {
-    const marks = { 'sandglass.dev/owner': '1:2:3', 'sandglass.dev/boot-id': 'another' }
-    const elsewhere = lease(marks)
-    expect(holderStateOf(elsewhere, RENEWED_MS + 30_000)).toBe('alive')
-    expect(holderStateOf(elsewhere, RENEWED_MS + 30_001)).toBe('dead')
-    const text = lease(marks, '2030-01-01T00:00:00.000000Z' as unknown as V1MicroTime)
-    expect(holderStateOf(text, RENEWED_MS + 30_001)).toBe('dead')
+    const ownerAt = (one: V1Lease, afterMs: number): string => leaseResourceOf(one, RENEWED_MS + afterMs).owner
+    expect(ownerAt(lease(ELSEWHERE), 30_000)).toBe('alive')
+    expect(ownerAt(lease(ELSEWHERE), 30_001)).toBe('dead')
+    const text = lease(ELSEWHERE, '2030-01-01T00:00:00.000000Z' as unknown as V1MicroTime)
+    expect(ownerAt(text, 30_001)).toBe('dead')
   })
 
   test('lives while its process does, if that can be seen', () => {
-    expect(holderStateOf(lease(ownerMarks('here').annotations), RENEWED_MS + 1e9)).toBe('alive')
+    expect(leaseResourceOf(lease(ownerMarks([]).annotations), RENEWED_MS + 1e9).owner).toBe('alive')
+  })
+})
+
+describe('a pod of a host on another machine', () => {
+  const LONG_MS = 30_000 + 360_000
+  test.each([
+    ['runs, and the lease is renewed', 'Running', 30_000, false],
+    // The host may be stopped, or the API server may refuse its renewals: its runs go on.
+    ['runs, and the lease has just ended', 'Running', 30_001, false],
+    ['runs, and the lease ended a while ago', 'Running', LONG_MS, false],
+    ['runs, and the lease ended longer ago than a sandbox lives without its host', 'Running', LONG_MS + 1, true],
+    ['waits, and the lease has just ended', 'Pending', 30_001, false],
+    ['has ended, and the lease is renewed', 'Failed', 30_000, false],
+    ['has ended, and the lease has, too', 'Succeeded', 30_001, true],
+  ])('%s', (_, phase, afterMs, isOrphan) => {
+    const pod: V1Pod = { metadata: { name: 'a-pod', annotations: ELSEWHERE }, status: { phase } }
+    const nowMs = RENEWED_MS + afterMs
+    const leases = [leaseResourceOf(lease(ELSEWHERE), nowMs)]
+    expect(podResourceOf(pod, leases, nowMs)).toMatchObject({ name: 'a-pod', lease: 'its-lease', isOrphan })
+  })
+
+  test('is left to whoever deletes it already', () => {
+    const metadata = { name: 'a-pod', annotations: ELSEWHERE, deletionTimestamp: new Date(RENEWED_MS) }
+    const leases = [leaseResourceOf(lease(ELSEWHERE), RENEWED_MS + 30_001)]
+    const pod = podResourceOf({ metadata, status: { phase: 'Failed' } }, leases, RENEWED_MS + 30_001)
+    expect(pod).toMatchObject({ owner: 'dead', isOrphan: false })
+  })
+
+  test('is left by nobody without a lease, unless it ended ten minutes ago', () => {
+    const metadata = { name: 'a-pod', annotations: ELSEWHERE, creationTimestamp: new Date(RENEWED_MS) }
+    const orphans = [600_000, 600_001].map((afterMs) =>
+      ['Running', 'Failed'].map(
+        (phase) => podResourceOf({ metadata, status: { phase } }, [], RENEWED_MS + afterMs).isOrphan,
+      ),
+    )
+    expect(orphans).toEqual([
+      [false, false],
+      [false, true],
+    ])
   })
 })
 
 describe('the pod of this process', () => {
+  const OWNER = { apiVersion: 'v1', kind: 'Pod', name: 'app-1', uid: 'u-1' }
+  const missing = new SandglassError('kubernetes_refused', 'there is no such pod')
   test.each([
-    ['here', [{ apiVersion: 'v1', kind: 'Pod', name: 'app-1', uid: 'u-1' }]],
-    // An owner in another namespace would be none, and Kubernetes would delete the pods at once.
-    ['elsewhere', []],
-  ])('owns what is in its own namespace: %s', (namespace, expected) => {
+    ['owns what is in its own namespace', 'here', () => Promise.resolve({ metadata: { uid: 'u-1' } }), [OWNER]],
+    // Kubernetes would delete the pods at once.
+    ['is none in another namespace', 'elsewhere', () => Promise.resolve({ metadata: { uid: 'u-1' } }), []],
+    ['is none in another cluster, which has one of its name', 'here', () => Promise.resolve({ metadata: {} }), []],
+    ['is none in another cluster', 'here', () => Promise.reject(missing), []],
+  ])('%s', async (_, namespace, read, expected) => {
     vi.stubEnv('SANDGLASS_POD_NAME', 'app-1')
     vi.stubEnv('SANDGLASS_POD_UID', 'u-1')
     vi.stubEnv('SANDGLASS_POD_NAMESPACE', 'here')
-    expect(ownerMarks(namespace).ownerReferences).toEqual(expected)
+    const cluster = { namespace, call: read } as unknown as Cluster
+    const owners = await findOwnPod(cluster)
+    expect(owners).toEqual(expected)
+    expect(ownerMarks(owners).ownerReferences).toEqual(expected)
   })
 })
 
