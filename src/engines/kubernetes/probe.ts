@@ -78,7 +78,9 @@ function findWarnings(
             code: 'lease_missing',
             message: `hosts on other machines cannot see that this one lives: ${leaseProblem.message}`,
             remedy:
-              'give the account the verbs for leases of docs/kubernetes.md; until then pods of dead hosts stay for 10 minutes',
+              leaseProblem.code === 'kubernetes_permission'
+                ? 'give the account the verbs for leases of docs/kubernetes.md; until then pods of dead hosts stay for 10 minutes'
+                : 'see the message; the lease is tried again every 10 s, and until then pods of dead hosts stay for 10 minutes',
           },
         ]),
     ...(missing.length === 0
