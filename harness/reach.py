@@ -1,10 +1,11 @@
-"""Tells what a pod reaches over its network: runs beside a sandbox before any script, and in pods that no policy isolates.
+"""Reports which targets a pod can reach. It runs beside a sandbox before any script, and in pods that no policy isolates.
 
-`listen PORT SECONDS` answers everybody by TCP and UDP. `try TARGETS SECONDS` writes one line of JSON: what came of each target, and
-what this pod knows of its surroundings. A target is [protocol, address, port].
+`listen PORT SECONDS` accepts connections by TCP, and answers a question by UDP. `try TARGETS SECONDS` writes one line of JSON: the
+outcome of each target, and the surroundings of this pod. A target is [protocol, address, port]; an address of the link needs no scope.
 """
 
 import errno
+import fcntl
 import json
 import os
 import select
@@ -16,11 +17,21 @@ import time
 
 KUBELET_PORT = 10250
 MAX_BYTES = 512
+QUESTION, ANSWER = b"?", b"!"
+DNS_PORT = 53
+# The name servers of the root, which every name server answers or refuses.
+DNS_QUERY = struct.pack("!6H", 1, 0x0100, 1, 0, 0, 0) + b"\0" + struct.pack("!2H", 2, 1)
+# The pause before a datagram is sent again: the first one may be lost while its neighbour is looked for.
+REPEAT_SEC = 0.5
+# The kernel takes 1 to 2 s to make sure that nobody else on the link has an address, and does not use it before.
+SETTLE_SEC = 3
+TENTATIVE = 0x40
+SIOCGIFFLAGS, IFF_UP, IFF_LOOPBACK = 0x8913, 1, 8
 PROTOCOLS = {"tcp": socket.SOCK_STREAM, "udp": socket.SOCK_DGRAM, "icmp": socket.SOCK_DGRAM}
 
 
 def listen(port, seconds):
-    """Accepts connections, and sends datagrams back."""
+    """Accepts connections, and answers questions. An answer is no question, so nobody is kept busy with a forged sender."""
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))  # without a handler PID 1 would not get it
     deadline = time.monotonic() + seconds
     poll, open_sockets = select.poll(), {}
@@ -45,7 +56,9 @@ def listen(port, seconds):
                 if one.type == socket.SOCK_STREAM:
                     one.accept()[0].close()
                 else:
-                    one.sendto(*one.recvfrom(MAX_BYTES))
+                    text, sender = one.recvfrom(MAX_BYTES)
+                    if text == QUESTION:
+                        one.sendto(ANSWER, sender)
             except OSError:
                 pass
 
@@ -53,23 +66,36 @@ def listen(port, seconds):
 def begin(protocol, address, port):
     """Starts an attempt. Returns its socket, or the name of the error."""
     try:
-        family, _, _, _, place = socket.getaddrinfo(address, port, flags=socket.AI_NUMERICHOST)[0]
+        family, _, _, _, place = socket.getaddrinfo(scoped(address), port, flags=socket.AI_NUMERICHOST)[0]
         number = 0
         if protocol == "icmp":
             number = socket.IPPROTO_ICMP if family == socket.AF_INET else socket.IPPROTO_ICMPV6
         one = socket.socket(family, PROTOCOLS[protocol], number)
         one.setblocking(False)
+        if family == socket.AF_INET6:
+            one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_LOOP, 0)
         try:
             one.connect(place)
         except BlockingIOError:
             pass
-        if protocol == "icmp":
-            one.send(struct.pack("!BBHHH", 8 if family == socket.AF_INET else 128, 0, 0, 0, 1))
-        elif protocol == "udp":
-            one.send(b"?")
+        ask(protocol, one)
         return one
     except OSError as error:
         return name_of(error.errno)
+
+
+def ask(protocol, one):
+    """Sends what a target answers, if a connection is not all that is tried."""
+    if protocol == "icmp":
+        one.send(struct.pack("!BBHHH", 8 if one.family == socket.AF_INET else 128, 0, 0, 0, 1))
+    elif protocol == "udp":
+        one.send(DNS_QUERY if one.getpeername()[1] == DNS_PORT else QUESTION)
+
+
+def scoped(address):
+    """Adds the interface to an address that is valid on one link."""
+    is_of_link = address[:3] in ("fe8", "fe9", "fea", "feb") or address.startswith("ff02:")
+    return f"{address}%{(interfaces() or ['lo'])[0]}" if is_of_link and "%" not in address else address
 
 
 def name_of(number):
@@ -100,12 +126,22 @@ def try_all(targets, seconds):
         open_sockets[one.fileno()] = (place, one)
         poll.register(one, select.POLLOUT if target[0] == "tcp" else select.POLLIN)
     deadline = time.monotonic() + seconds
-    while open_sockets and (left := deadline - time.monotonic()) > 0:
-        for fd, _ in poll.poll(left * 1000):
+    repeat = time.monotonic() + REPEAT_SEC
+    while open_sockets and (now := time.monotonic()) < deadline:
+        for fd, _ in poll.poll(max(0, min(deadline, repeat) - now) * 1000):
             place, one = open_sockets.pop(fd)
             poll.unregister(fd)
             outcomes[place] = finish(targets[place][0], one)
             one.close()
+        if time.monotonic() >= repeat:
+            repeat += REPEAT_SEC
+            for fd, (place, one) in list(open_sockets.items()):
+                try:
+                    ask(targets[place][0], one)
+                except OSError as error:
+                    outcomes[place] = name_of(error.errno)
+                    poll.unregister(fd)
+                    open_sockets.pop(fd)[1].close()
     for _, one in open_sockets.values():
         one.close()
     return [outcome or "silent" for outcome in outcomes]
@@ -134,6 +170,36 @@ def gateways():
     return sorted(found)
 
 
+def interfaces():
+    """The interfaces that are up, beside the loopback."""
+    found = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        for _, name in socket.if_nameindex():
+            answer = fcntl.ioctl(one, SIOCGIFFLAGS, struct.pack("16s24x", name.encode()))
+            (flags,) = struct.unpack_from("H", answer, 16)
+            if flags & IFF_UP and not flags & IFF_LOOPBACK:
+                found.append(name)
+    return found
+
+
+def own_lines():
+    """The lines of the kernel about IPv6 addresses, but for those of the loopback."""
+    lines = [line.split() for line in read_lines("/proc/net/if_inet6")]
+    return [fields for fields in lines if fields[5] != "lo"]
+
+
+def own_addresses():
+    """All IPv6 addresses of this pod. Kubernetes knows only those that it was told."""
+    return sorted({socket.inet_ntop(socket.AF_INET6, bytes.fromhex(fields[0])) for fields in own_lines()})
+
+
+def settle():
+    """Waits until the addresses of this pod are in use, for a bounded time."""
+    deadline = time.monotonic() + SETTLE_SEC
+    while any(int(fields[4], 16) & TENTATIVE for fields in own_lines()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
 def name_servers():
     lines = [line.split() for line in read_lines("/etc/resolv.conf")]
     return [words[1] for words in lines if len(words) > 1 and words[0] == "nameserver"]
@@ -144,6 +210,7 @@ def main():
     if task == "listen":
         listen(int(given), float(seconds))
         return
+    settle()
     targets, own = json.loads(given), gateways()
     outcomes = try_all(targets + [["tcp", address, KUBELET_PORT] for address in own], float(seconds))
     host, port = (os.environ.get(f"KUBERNETES_SERVICE_{name}", "") for name in ("HOST", "PORT"))
@@ -152,6 +219,8 @@ def main():
         "gateways": list(zip(own, outcomes[len(targets) :])),
         "service": [host, int(port)] if host and port.isdigit() else None,
         "name_servers": name_servers(),
+        "interfaces": interfaces(),
+        "addresses": own_addresses(),
     }
     print(json.dumps(found), flush=True)
 

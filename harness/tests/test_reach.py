@@ -46,6 +46,34 @@ class ReachTest(unittest.TestCase):
                 targets = [["udp", "127.0.0.1", mute.getsockname()[1]], ["tcp", *full.getsockname()]]
                 self.assertEqual(reach(targets)["outcomes"], ["silent", "silent"])
 
+    def test_the_listener_answers_nothing_but_the_question(self):
+        port = free_port()
+        listener = start("listen", str(port), "30")
+        self.addCleanup(listener.wait)
+        self.addCleanup(listener.kill)
+        self.addCleanup(listener.stdout.close)
+        udp = ["udp", "127.0.0.1", port]
+        while reach([udp])["outcomes"] != ["connected"]:  # until it listens
+            self.assertIsNone(listener.poll())
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+            one.settimeout(10)
+            one.connect(("127.0.0.1", port))
+            one.send(b"!")
+            one.send(b"??")
+            one.send(b"?")
+            self.assertEqual(one.recv(9), b"!")
+            one.settimeout(0.1)
+            with self.assertRaises(TimeoutError):
+                one.recv(9)
+
+    def test_a_lost_datagram_is_sent_again(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as late:
+            late.bind(("127.0.0.1", 0))
+            with start("try", json.dumps([["udp", *late.getsockname()]]), "20") as process:
+                late.recvfrom(9)  # as if it were lost
+                late.sendto(b"!", late.recvfrom(9)[1])
+                self.assertEqual(json.loads(process.stdout.read())["outcomes"], ["connected"])
+
     def test_an_address_that_is_none_is_an_error(self):
         self.assertEqual(reach([["tcp", "nowhere", 1]])["outcomes"], ["error"])
 
@@ -56,6 +84,15 @@ class ReachTest(unittest.TestCase):
         self.assertIsInstance(found["name_servers"], list)
         self.assertTrue(all(isinstance(address, str) for address, _ in found["gateways"]))
         self.assertIsNone(reach([])["service"])
+        lines = pathlib.Path("/proc/net/if_inet6").read_text(encoding="utf-8").splitlines()
+        own = {line.split()[0] for line in lines if line.split()[5] != "lo"}
+        self.assertEqual({socket.inet_pton(socket.AF_INET6, one).hex() for one in found["addresses"]}, own)
+        up = [
+            path.parent.name
+            for path in pathlib.Path("/sys/class/net").glob("*/flags")
+            if int(path.read_text(encoding="utf-8"), 16) & 9 == 1
+        ]
+        self.assertEqual(sorted(found["interfaces"]), sorted(up))
 
 
 if __name__ == "__main__":
