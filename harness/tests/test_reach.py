@@ -69,7 +69,7 @@ class ReachTest(unittest.TestCase):
     def test_a_lost_datagram_is_sent_again(self):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as late:
             late.bind(("127.0.0.1", 0))
-            with start("try", json.dumps([["udp", *late.getsockname()]]), "20") as process:
+            with start("try", json.dumps([["udp", *late.getsockname()]]), "5") as process:
                 late.recvfrom(9)  # as if it were lost
                 late.sendto(b"!", late.recvfrom(9)[1])
                 self.assertEqual(json.loads(process.stdout.read())["outcomes"], ["connected"])

@@ -22,6 +22,7 @@ export interface ControlPlan {
   /** The text of harness/reach.py. */
   readonly program: string
   readonly timeoutMs: number
+  readonly signal: AbortSignal | undefined
 }
 
 /** A running pod that no policy for sandboxes isolates, and that listens. */
@@ -45,7 +46,8 @@ export async function startControlPod(
     if (!(await removePod(cluster, name))) abandon(name)
   }
   try {
-    await cluster.call('create a pod', (api) => api.createNamespacedPod({ namespace, body: podOf(name, plan) }))
+    const body = podOf(name, plan)
+    await cluster.call('create a pod', (api) => api.createNamespacedPod({ namespace, body }), plan.signal)
     let pod: V1Pod | undefined
     const isRunning = (found: V1Pod | undefined): boolean => {
       pod = found
@@ -54,7 +56,7 @@ export async function startControlPod(
       }
       return found.status?.phase === 'Running'
     }
-    await pollPod(cluster, name, isRunning, plan.timeoutMs)
+    await pollPod(cluster, name, isRunning, plan.timeoutMs, plan.signal)
     return {
       name,
       container: CONTAINER,
@@ -81,7 +83,8 @@ export function nodeAddressesOf(pod: V1Pod | undefined): readonly string[] {
   return distinct([...hostIPs.map(({ ip }) => ip), hostIP])
 }
 
-function distinct(addresses: readonly (string | undefined)[]): readonly string[] {
+/** Takes out what is missing or there twice. */
+export function distinct(addresses: readonly (string | undefined)[]): readonly string[] {
   return [...new Set(addresses.filter((one): one is string => one !== undefined && one !== ''))]
 }
 

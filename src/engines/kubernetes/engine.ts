@@ -15,7 +15,7 @@ import { Semaphore } from '../../support/index.ts'
 import { checkOptions } from './check-options.ts'
 import { type EngineEnvironment, prepare } from './environment.ts'
 import { enforcedLimits, missingLimits } from './findings.ts'
-import { holdTo, probeNetwork } from './network.ts'
+import { probeNetwork, RECHECK_SEC, recheckNetwork } from './network.ts'
 import type { KubernetesEngineOptions } from './options.ts'
 import type { ManagedPod } from './pod.ts'
 import { placementOf, type PodPlan, TERMINATION_LOG } from './pod-spec.ts'
@@ -63,7 +63,13 @@ export function kubernetesEngine(options: KubernetesEngineOptions = {}): Sandbox
         image: options.image ?? IMAGE,
         probeNetwork: async (sandbox) => {
           const at = await getEnvironment()
-          const plan = { ...podBasics(options), marks: at.marks, program: at.programs.reach, timeoutMs: START_MS }
+          const plan = {
+            ...podBasics(options),
+            marks: at.marks,
+            program: at.programs.reach,
+            timeoutMs: START_MS,
+            signal: given?.signal,
+          }
           const abandon = (name: string): void => at.housekeeping.abandon(name)
           const finding = at.network ?? (await probeNetwork({ cluster: at.cluster, sandbox, plan, abandon }))
           if (finding.access === 'none') at.network = finding
@@ -127,11 +133,11 @@ async function createWith(rootOnlyDir: string, { at, options, spec, given }: Cre
     uid: FIRST_UID + 2 * randomInt(UID_PAIRS),
     marks: at.marks,
     programs: at.programs,
-    startSec: Math.ceil(timeoutMs / 1000),
+    startSec: Math.ceil(timeoutMs / 1000 + RECHECK_SEC),
   }
   const { signal } = given
   const { cluster, housekeeping, network } = at
-  const check = network && ((pod: V1Pod) => holdTo(network, cluster, pod, plan.python, signal))
+  const check = network && ((pod: V1Pod) => recheckNetwork(network, cluster, pod, plan.python, signal))
   const start = { plan, timeoutMs, signal, abandon: () => housekeeping.abandon(plan.name) }
   const pod = await startPod(cluster, check === undefined ? start : { ...start, check })
   housekeeping.watch(pod)
@@ -187,7 +193,7 @@ function sandboxOf(
   { name, spec: { limits } }: PodPlan,
   pod: ManagedPod,
   ready: ReadyFrame,
-  isProvenShut: boolean,
+  isIsolated: boolean,
 ): Sandbox {
   const limitsEnforced = enforcedLimits(limits, ready.checks)
   const destroy = (): Promise<void> => pod.kill()
@@ -197,7 +203,7 @@ function sandboxOf(
       engine: 'kubernetes',
       level: 'container',
       python: ready.python,
-      network: isProvenShut || ready.checks['interfaces'] === 'lo' ? 'none' : 'open',
+      network: isIsolated || ready.checks['interfaces'] === 'lo' ? 'none' : 'open',
       limitsEnforced,
       limitsMissing: missingLimits(limitsEnforced),
       limits,

@@ -13,7 +13,7 @@ export interface EngineEnvironment {
   readonly housekeeping: Housekeeping
   /** The first one served; a pod that finds it open is made again with the next one. */
   readonly rootOnlyDirs: string[]
-  /** The proof that sandboxes reach nothing, once a report has one. Every later sandbox is held to it. */
+  /** The proof that sandboxes reach nothing, once a report has one. Every later sandbox is checked against it. */
   network?: NetworkFinding
 }
 

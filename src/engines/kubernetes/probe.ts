@@ -32,7 +32,7 @@ export function probe(engine: {
   })
 }
 
-const NO_INTERFACE: NetworkFinding = { access: 'none', watched: [], facts: {} }
+const NO_INTERFACE: NetworkFinding = { access: 'none', watched: [], families: [], facts: {} }
 
 function makeReport(
   { cluster, housekeeping }: EngineEnvironment,

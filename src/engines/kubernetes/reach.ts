@@ -29,6 +29,10 @@ export interface Reach {
   /** The address of the API server inside the cluster. */
   readonly service: readonly [address: string, port: number] | null
   readonly nameServers: readonly string[]
+  /** The interfaces that are up, beside the loopback. */
+  readonly interfaces: readonly string[]
+  /** All IPv6 addresses of the pod, also those that Kubernetes does not know: of the link, and announced by a router. */
+  readonly addresses: readonly string[]
 }
 
 /** A container of a running pod, and the start of its command that runs harness/reach.py. */
@@ -55,7 +59,7 @@ export function nodeTargets(addresses: readonly string[]): readonly Target[] {
 
 /**
  * Tries targets from within a pod, and its gateways.
- * @throws SandglassError as `Cluster.exec`; `sandbox_setup_failed` when the pod gives no answer.
+ * @throws SandglassError as `Cluster.exec`; `sandbox_setup_failed` when the pod gives no answer; `aborted`.
  */
 export async function reachFrom(
   cluster: Cluster,
@@ -66,7 +70,8 @@ export async function reachFrom(
 ): Promise<Reach> {
   const given = JSON.stringify(targets.map(({ protocol, address, port }) => [protocol, address, port]))
   const socket = await cluster.exec(name, container, [...command, 'try', given, String(seconds)], signal)
-  const text = await readOutput(socket, seconds * 1000 + cluster.timeoutMs)
+  const text = await readOutput(socket, seconds * 1000 + cluster.timeoutMs, signal)
+  if (signal?.aborted === true) throw new SandglassError('aborted', 'aborted while a pod tried what it reaches')
   const answer = parse(text)
   if (answer?.outcomes.length !== targets.length) {
     throw new SandglassError(
@@ -74,7 +79,7 @@ export async function reachFrom(
       `the pod ${name} did not tell what it reaches: ${text.slice(0, 500)}`,
     )
   }
-  const { outcomes, gateways, service, name_servers: nameServers } = answer
+  const { outcomes, gateways, service, name_servers: nameServers, interfaces, addresses } = answer
   const attempts = [
     ...targets.map((target, place) => ({ ...target, outcome: outcomes[place] ?? 'silent' })),
     ...gateways.map(([address, outcome]) => ({
@@ -85,13 +90,16 @@ export async function reachFrom(
       outcome,
     })),
   ]
-  return { attempts, service, nameServers }
+  return { attempts, service, nameServers, interfaces, addresses }
 }
 
-async function readOutput(socket: WebSocket, withinMs: number): Promise<string> {
+async function readOutput(socket: WebSocket, withinMs: number, signal: AbortSignal | undefined): Promise<string> {
   const attached = attach(socket)
   const { channel } = attached
-  const timer = setTimeout(() => channel.close(), withinMs)
+  const onAbort = (): void => channel.close()
+  const timer = setTimeout(onAbort, withinMs)
+  signal?.addEventListener('abort', onAbort)
+  if (signal?.aborted === true) onAbort()
   try {
     let text = ''
     const decoder = new TextDecoder()
@@ -102,6 +110,7 @@ async function readOutput(socket: WebSocket, withinMs: number): Promise<string> 
     return text === '' ? attached.lastOutput() : text
   } finally {
     clearTimeout(timer)
+    signal?.removeEventListener('abort', onAbort)
     channel.close()
   }
 }
@@ -111,6 +120,8 @@ interface Answer {
   readonly gateways: readonly (readonly [string, string])[]
   readonly service: readonly [string, number] | null
   readonly name_servers: readonly string[]
+  readonly interfaces: readonly string[]
+  readonly addresses: readonly string[]
 }
 
 /** The answer of harness/reach.py; undefined if the text is none. No script has run in its pod. */
