@@ -61,7 +61,8 @@ function placeOf(
     // engine > part > test; a test outside all parts belongs to the clean-up of the fixture
     return engine === undefined ? undefined : { engine, rowOf: ({ ancestorTitles }) => ancestorTitles[1] ?? 'clean-up' }
   }
-  const [, engine, name] = /(?:^|\/)test\/(?:campaign|cluster)\/adversarial\/([\w-]+)\/([\w-]+)\.test\.ts$/.exec(path) ?? []
+  const [, engine, name] =
+    /(?:^|\/)test\/(?:campaign|cluster)\/adversarial\/([\w-]+)\/([\w-]+)\.test\.ts$/.exec(path) ?? []
   if (engine === undefined || name === undefined) return undefined
   return { engine, rowOf: ({ ancestorTitles }) => (name === CASES ? (ancestorTitles[1] ?? 'the list of cases') : name) }
 }
