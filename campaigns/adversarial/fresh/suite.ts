@@ -142,14 +142,17 @@ function expectedOf(run: ExpectedRun | undefined): unknown {
   return { status: run?.status, data: run?.data, warnings: run?.warnings ?? [] }
 }
 
-/** The targets of a process's descriptors, as the host's root sees them. */
+/** The targets of a process's descriptors, as the host's root sees them, without those that it closes meanwhile. */
 function openedBy({ pid }: SandboxProcess): string[] {
   const directory = `/proc/${pid}/fd`
-  try {
-    return readdirSync(directory).map((name) => readlinkSync(`${directory}/${name}`))
-  } catch {
-    return [] // it ended, or closed one, in between
-  }
+  return readdirSync(directory).flatMap((name) => {
+    try {
+      return readlinkSync(`${directory}/${name}`)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+      throw error
+    }
+  })
 }
 
 /** A page of the documents as one line of words. */

@@ -23,6 +23,7 @@ ADOPT_SEC = 1.5  # for a copy to become the head
 MAX_RETURNS = 5  # to a copy between two cells; a state that ends its process each time would use CPU time forever
 MAX_UNEXPECTED = 1000  # messages that are no answer to a command
 LOST_CODE = "lost"
+LOST_KEEPER = "the process that owns its processes ended"
 STARTING, AWAITING, KILLING, ADOPTING = "starting", "awaiting", "killing", "adopting"
 _LATE = {
     STARTING: f"its process did not start within {START_SEC:g} s",
@@ -30,6 +31,7 @@ _LATE = {
     KILLING: "the processes that a cell left running could not be ended in time",
     ADOPTING: f"the copy of its process did not answer within {ADOPT_SEC:g} s",
 }
+_ENDED = {STARTING: "its process ended before it was ready", ADOPTING: "the copy of its process ended before it answered"}
 
 
 class SessionActivity(ProcessActivity):
@@ -341,8 +343,11 @@ class SessionActivity(ProcessActivity):
 
     def on_lost_keeper(self):
         """Called when the keeper and all its processes are gone."""
-        if not self.is_over:
-            self._on_lost_keeper()
+        if self.is_over:
+            return
+        if not self.is_ending:
+            self._lost = LOST_KEEPER
+        self._on_lost_keeper()
 
     def on_end_begun(self):
         self._leave_step()
@@ -408,7 +413,7 @@ class SessionActivity(ProcessActivity):
         if self._step in (AWAITING, KILLING):  # a rollback ends the head anyway
             return
         if self._step is not None:
-            self._end_as_lost("its process ended")
+            self._end_as_lost(_ENDED[self._step])
             return
         self._returns += 1
         if self._returns > MAX_RETURNS:

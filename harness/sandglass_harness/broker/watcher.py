@@ -10,6 +10,7 @@ class Watcher:
         self._poll = select.poll()
         self._handlers = {}
         self._masks = {}
+        self._new = set()  # descriptors that are watched since the current round
 
     def watch_read(self, fd, handler):
         """Calls `handler(event)` when the descriptor is readable or closed."""
@@ -31,12 +32,17 @@ class Watcher:
 
     def wait(self, milliseconds):
         """Waits once, and calls the handlers of ready descriptors. None waits without a limit."""
-        for fd, event in self._poll.poll(milliseconds):
+        ready = self._poll.poll(milliseconds)
+        self._new.clear()
+        for fd, event in ready:
             handler = self._handlers.get(fd)
-            if handler is not None:  # an earlier handler of this round may have removed it
+            # An earlier handler of this round may have closed it, and a new descriptor may have its number.
+            if handler is not None and fd not in self._new:
                 handler(event)
 
     def _set(self, fd, mask, handler):
+        if fd not in self._masks:
+            self._new.add(fd)
         if self._masks.get(fd) != mask:
             self._poll.register(fd, mask)
             self._masks[fd] = mask
