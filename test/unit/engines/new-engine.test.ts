@@ -1,5 +1,5 @@
 import { PassThrough } from 'node:stream'
-import { beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { engineTable } from '../../../scripts/docs/engines.ts'
 import { parseArgs } from '../../../src/cli/args.ts'
 import type { Context } from '../../../src/cli/context.ts'
@@ -93,6 +93,7 @@ async function output(
 describe('an engine that is one row of the table', () => {
   // Resources that killed processes left on this machine do not belong to this engine.
   beforeEach(() => void vi.stubEnv('TMPDIR', '/nonexistent'))
+  afterEach(() => vi.unstubAllEnvs())
 
   test('is chosen by name and made with the options below that name', async () => {
     const options = { engine: 'moon', moon: { crater: 'Plato' } } as unknown as SandglassOptions

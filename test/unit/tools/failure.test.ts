@@ -3,7 +3,7 @@ import { failureOf as toolFailure } from '../../../src/tools/failure.ts'
 import { defineTool, ToolCallError } from '../../../src/tools/index.ts'
 import { prepareTool } from '../../../src/tools/prepared-tool.ts'
 import { bridge, call, failureOf, SECRET } from './sample-bridge.ts'
-import { measureOnce } from '../../support/measure-best.ts'
+import { threadMsAtRest } from '../../support/measure-best.ts'
 
 describe('every value that a tool can throw has its own error', () => {
   const circular: Record<string, unknown> = {}
@@ -83,7 +83,7 @@ describe('errors in scripts contain no secrets', () => {
     ])
   })
 
-  test('and a long one costs time only at the first failure', () => {
+  test('and a long one costs time only at the first failure', async () => {
     vi.stubEnv('OWN_KEY', Array.from({ length: 800 }, (_, index) => index.toString(36)).join('+'))
     const tool = prepareTool(
       defineTool({
@@ -94,12 +94,13 @@ describe('errors in scripts contain no secrets', () => {
         execute: () => null,
       }),
     )
-    const timeOf = (failures: number): number =>
-      measureOnce(() => {
-        for (let count = 0; count < failures; count += 1) toolFailure(tool, 'no route', (text) => text)
-      })
-    const first = timeOf(1)
-    expect(timeOf(20)).toBeLessThan(first)
+    const timeOf = async (failures: number): Promise<number> => {
+      const before = await threadMsAtRest()
+      for (let count = 0; count < failures; count += 1) toolFailure(tool, 'no route', (text) => text)
+      return (await threadMsAtRest()) - before
+    }
+    const first = await timeOf(1)
+    expect(await timeOf(20)).toBeLessThan(first)
   })
 
   test('those of the run and those of the tool, in message and code', async () => {
