@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import type { Sandglass, SandglassOptions } from '../index.ts'
 import { MAX_TIMER_MS } from '../support/index.ts'
 import { answersIn, answersTo } from './answers.ts'
@@ -14,7 +15,8 @@ import { parseCount } from './sizes.ts'
 import { startSandglass } from './start.ts'
 import { toolsOf } from './tools-file.ts'
 
-const DEFAULT_POOL_SIZE = 2
+/** With one, no request would run while the sandbox of the last one is proven clean. */
+const MIN_POOL_SIZE = 2
 const MAX_COUNT = 512
 /** A request may wait for the sandboxes of its own batch as long as necessary. */
 const CHECKOUT_TIMEOUT_MS = MAX_TIMER_MS
@@ -22,7 +24,7 @@ const CHECKOUT_TIMEOUT_MS = MAX_TIMER_MS
 /** `sandglass batch`: reads one request per line and writes one answer per request. Resolves to the exit code. */
 export async function batch(given: Given, context: Context): Promise<number> {
   const { options, mode, policy } = parseSandboxFlags(given, context.engines)
-  const { concurrency, ...pool } = sizes(given)
+  const { concurrency, ...pool } = sizesOf(given, availableParallelism())
   const path = inputPath(given)
   const tools = await toolsOf(given, context)
   const input = openInput(path, path, context.signal)
@@ -75,7 +77,8 @@ function inputPath(given: Given): string {
   throw new UsageError('invalid_request', `batch takes one FILE, but also got ${JSON.stringify(others[0])}`)
 }
 
-function sizes(given: Given): { concurrency: number; poolSize: number; maxUses?: number } {
+/** Returns the sizes that the flags give, or those that fit a machine with `cpus` CPUs. */
+export function sizesOf(given: Given, cpus: number): { concurrency: number; poolSize: number; maxUses?: number } {
   const count = (flag: string): number | undefined => {
     const text = given.last(flag)
     return text === undefined
@@ -83,7 +86,7 @@ function sizes(given: Given): { concurrency: number; poolSize: number; maxUses?:
       : parseCount(flag, text, 1, flag === '--max-uses' ? Number.MAX_SAFE_INTEGER : MAX_COUNT)
   }
   const wanted = count('--concurrency')
-  const poolSize = count('--pool-size') ?? Math.max(wanted ?? 0, DEFAULT_POOL_SIZE)
+  const poolSize = count('--pool-size') ?? Math.min(Math.max(wanted ?? cpus, MIN_POOL_SIZE), MAX_COUNT)
   const maxUses = count('--max-uses')
   return { concurrency: wanted ?? poolSize, poolSize, ...(maxUses === undefined ? {} : { maxUses }) }
 }

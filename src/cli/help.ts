@@ -192,7 +192,7 @@ Request: {"id":"a","script":"emit_result(x + 1)","inputs":{"x":1}}
 Batch:
   --out FILE                append answers to FILE; requests that it already answers are skipped
   --concurrency N           requests at a time, default the pool size
-  --pool-size N             warm sandboxes for each set of limits, default 2 or the concurrency
+  --pool-size N             warm sandboxes for each set of limits, default the concurrency, or the CPUs; at least 2
   --policy POLICY           off, standard or strict, for requests that name none
   --tools FILE              a JS or TS module that exports tools, for all requests
   --with PKG                a package that scripts can import, as pip names it: "pandas>=2"; repeat for more

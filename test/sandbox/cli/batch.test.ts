@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { requireLocalEngine } from '../../support/local-engine.ts'
 import { type Line, linesOf, makeCli } from '../../support/cli/sandglass.ts'
+import { runAtTerminal } from '../../support/cli/terminal.ts'
 
 const { skip } = await requireLocalEngine()
 const cli = makeCli()
@@ -291,6 +292,17 @@ describe.skipIf(skip)('sandglass batch', () => {
       ],
     ]).toContainEqual(answered)
   })
+})
+
+test.skipIf(skip)('the last line at a terminal tells the rate', async () => {
+  const requests = join(cli.directory, 'three.jsonl')
+  writeFileSync(requests, ndjson(['a', 'b', 'c'].map((id) => ({ id, script: '' }))))
+  const args = ['batch', requests, '--out', join(cli.directory, 'three-answers.jsonl')]
+  const { code, stdout } = await runAtTerminal(cli, args, [], { NO_COLOR: '' })
+  expect([code, stdout.split('\u001B[2K').at(-1)]).toEqual([
+    0,
+    expect.stringMatching(/^sandglass: 3 answered, 0 failed in 0:\d\d \(\d+\.\d\/s\)\r\n$/),
+  ])
 })
 
 /** Polls once per turn of the event loop. */
