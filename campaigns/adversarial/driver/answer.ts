@@ -32,12 +32,14 @@ export function runnerOf(sandglass: Sandglass): Runner {
 export async function answerOf(sandglass: Sandglass, script: string, options: RunOptions): Promise<Answer> {
   const events: RunEvent[] = []
   let resultAt: number | null = null
+  let started = performance.now()
   const onEvent = (event: RunEvent): unknown => {
+    // The wait for a sandbox is no part of the run.
+    if (event.type === 'started') started = performance.now()
     if (event.type === 'final_result') resultAt = performance.now()
     events.push(event)
     return options.onEvent?.(event)
   }
-  const started = performance.now()
   const { result, thrown } = await catchError(sandglass.run(script, { ...options, onEvent }))
   const ended = performance.now()
   return {

@@ -1,10 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { RunOptions } from '../../../src/options/index.ts'
 import type { ResourceLimits } from '../../../src/sandbox/index.ts'
 import { watchGrowth } from '../../../test/support/memory.ts'
 import { type Answer, type Runner, runnerOf, describeAnswer } from './answer.ts'
 import type { AcceptanceCase, CaseLimits } from './case.ts'
 import type { OpenOptions } from './engine.ts'
+import { countAtRest } from './count-at-rest.ts'
 import { startHost } from './host-process.ts'
 import { INVARIANTS } from './invariants.ts'
 import { evaluateChecks } from './evaluate.ts'
@@ -139,17 +139,7 @@ async function prepareCase(
     context,
     runner,
     options,
-    warm: { sandboxId, processes: await processesAtRest(context, sandboxId) },
-  }
-}
-
-/** Counts processes until the number is stable: the harness prepares the next run after it has answered. */
-async function processesAtRest({ engine }: CaseContext, sandboxId: string): Promise<number> {
-  for (let last = -1; ;) {
-    const count = engine.processesOf(sandboxId).length
-    if (count === last) return count
-    last = count
-    await sleep(150)
+    warm: { sandboxId, processes: await countAtRest(context.engine, sandboxId) },
   }
 }
 

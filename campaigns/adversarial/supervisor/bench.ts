@@ -1,10 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import type { ExecutionResult } from '../../../src/executor/index.ts'
 import type { RunOptions } from '../../../src/options/index.ts'
 import type { Sandglass } from '../../../src/sandglass.ts'
 import { defineTool } from '../../../src/tools/index.ts'
 import { eventually } from '../../../test/support/eventually.ts'
+import { countAtRest } from '../driver/count-at-rest.ts'
 import type { EngineUnderTest } from '../driver/engine.ts'
 import { readFilter, scriptNamed, type Filter } from './scripts.ts'
 
@@ -28,8 +28,7 @@ export async function openBench(engine: EngineUnderTest): Promise<Bench> {
   const filter = readFilter()
   const sandglass: Sandglass = await engine.open({ poolSize: 1, maxOverflow: 1, limits: { pids: PIDS } })
   const idle = await sandglass.run('emit_result(0)')
-  await sleep(300)
-  const atRest = engine.processesOf(idle.sandbox.id).length
+  const atRest = await countAtRest(engine, idle.sandbox.id)
   return {
     filter,
     run: (name, inputs = {}, options = {}) =>

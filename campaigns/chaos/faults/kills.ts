@@ -217,9 +217,18 @@ function kill({ site, victim }: FaultContext, which: (roles: Roles) => number | 
   return () => {}
 }
 
+/** The kernel's name of a process; undefined if it has ended. */
+function nameOf(pid: number): string | undefined {
+  try {
+    return readFileSync(`/proc/${pid}/comm`, 'utf8').trim()
+  } catch {
+    return undefined
+  }
+}
+
 /** The keeper of the program `cat`, which is its parent. */
 function keeperIn(processes: readonly number[]): number | undefined {
-  const program = processes.find((pid) => readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === 'cat')
+  const program = processes.find((pid) => nameOf(pid) === 'cat')
   return program === undefined ? undefined : processOf(program)?.parent
 }
 

@@ -3,6 +3,7 @@ import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { FaultKind, FaultContext, Lift } from '../fault.ts'
 import type { MachineEngine } from '../../../test/support/walls.ts'
+import { processOf } from '../../../test/support/processes.ts'
 import { keepFull } from '../small-disk.ts'
 import { COMPLETED, DAEMON_LOST_MS, GRACE_MS, LONG_SEC, LOST, SHORT_SEC, TIMED_OUT } from './bounds.ts'
 
@@ -152,7 +153,15 @@ function limitDescriptors({ host, site, random }: FaultContext): Lift {
     limit(current)
   }
   lower()
-  const timer = setInterval(lower, FOLLOW_MS)
+  const follow = (): void => {
+    try {
+      lower()
+    } catch (error) {
+      // Node reports the end of the host later than the kernel.
+      if (processOf(host.pid) !== undefined) throw error
+    }
+  }
+  const timer = setInterval(follow, FOLLOW_MS)
   return () => {
     clearInterval(timer)
     // If the host died, its runs have reported that.

@@ -48,7 +48,11 @@ daemon.(*Daemon).kill(0xc9, 0x1)
 })
 
 function isStopped(pid: number): boolean {
-  return readdirSync(`/proc/${pid}/task`).every((thread) =>
-    / T \d/.test(readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8')),
-  )
+  try {
+    return readdirSync(`/proc/${pid}/task`).every((thread) =>
+      / T \d/.test(readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8')),
+    )
+  } catch {
+    return false // a thread has just ended
+  }
 }

@@ -18,7 +18,7 @@ describe.skipIf(skip)('sandglass batch', () => {
   test('each request gets one answer with its id, in order of completion', async () => {
     const ended = await cli.run(['batch'], {
       input: ndjson([
-        { id: 'slow', script: 'import time; time.sleep(1)\nemit_result("slow")' },
+        { id: 'slow', script: 'import time; time.sleep(3)\nemit_result("slow")' },
         { id: 'quick', script: 'emit_result(x + 1)', inputs: { x: 1 }, mode: 'plan' },
         { id: '', script: '1 / 0' },
         { id: 'late', script: 'while True: pass', timeout_s: 0.3 },
@@ -168,7 +168,7 @@ describe.skipIf(skip)('sandglass batch', () => {
         { id: 'a', script: 'emit_result(1)' },
         'no json',
         { id: 'b', script: 'emit_result(2)' },
-        { id: 'c', script: 'import time\nwhile not time.sleep(0.01): pass', timeout_s: 1, after: 'b' },
+        { id: 'c', script: 'import time\nwhile not time.sleep(0.01): pass', timeout_s: 4, after: 'b' },
         { id: 'd', script: 'emit_result(4)', after: 'c' },
       ]),
     )

@@ -198,8 +198,8 @@ describe.skipIf(skip)('sandglass repl', () => {
       { id: '1', command: 'branch', name: 'a/b' },
       { id: '2', cell, branch: 'a/b' },
       { id: '3', cell },
-      { id: '4', cell: 'import os, threading; threading.Timer(0.05, os._exit, [1]).start()' },
-      { id: '5', cell: 'import time; time.sleep(0.2)' },
+      { id: '4', cell: 'import os, threading; threading.Timer(1.0, os._exit, [1]).start()' },
+      { id: '5', cell: 'import time; time.sleep(30)' },
     ]
     const input = requests.map((request) => JSON.stringify(request)).join('\n')
     const run = async (): Promise<object[]> =>

@@ -120,9 +120,9 @@ test('threads and programs of a cell go on, and their output belongs to the next
   await using session = await sg.session()
   await session.run(
     'import subprocess, threading\ngate = threading.Event()\n' +
-      'threading.Thread(target=lambda: (gate.wait(), print("thread", flush=True))).start()\np = subprocess.Popen(["cat"], stdin=subprocess.PIPE)',
+      'thread = threading.Thread(target=lambda: (gate.wait(), print("thread", flush=True)))\nthread.start()\np = subprocess.Popen(["cat"], stdin=subprocess.PIPE)',
   )
-  const next = await session.run('gate.set()\np.communicate(b"program\\n")\nthreading.active_count()')
+  const next = await session.run('gate.set()\np.communicate(b"program\\n")\nthread.join()\nthreading.active_count()')
   expect(next.stdout.split('\n').toSorted()).toEqual(['', 'program', 'thread'])
 })
 

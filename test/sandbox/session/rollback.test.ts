@@ -110,7 +110,7 @@ test('without checkpoints, a session is lost with its process, and says so', asy
 test('a process that ends between two cells is replaced, and a later cell says so', async () => {
   await using session = await sg.session()
   await session.run('import os, threading\nx = 1')
-  await session.run('threading.Timer(0.1, lambda: os._exit(1)).start()\nx = 2')
+  await session.run('threading.Timer(1.0, lambda: os._exit(1)).start()\nx = 2')
   let result = await session.run('x')
   while (result.warnings.length === 0 && result.state === 'kept') result = await session.run('x')
   // It ended while none ran, or while one did.

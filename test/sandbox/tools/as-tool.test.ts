@@ -183,9 +183,16 @@ function runPythonFor(at: OnEngine): void {
   })
 
   test("an abort by the model's client cancels the script", async () => {
-    const tool = at.sg.asTool()
-    const signal = AbortSignal.timeout(300)
-    const script = 'import time\ntime.sleep(20)'
-    expect(await tool.execute({ script }, { abortSignal: signal })).toMatchObject({ ok: false, status: 'cancelled' })
+    const leave = new AbortController()
+    const begun = defineTool({
+      name: 'begun',
+      description: 'Says that the script runs.',
+      input: { type: 'object' },
+      execute: () => leave.abort(),
+    })
+    const tool = at.sg.asTool({ tools: [begun] })
+    const script = 'import time\nbegun()\ntime.sleep(20)'
+    const answer = await tool.execute({ script }, { abortSignal: leave.signal })
+    expect(answer).toMatchObject({ ok: false, status: 'cancelled' })
   })
 }

@@ -176,7 +176,7 @@ emit_result(sent >= ${128 * MiB})`
       description: '',
       input: z.object({}),
       execute: async () => {
-        await sleep(200)
+        await sleep(2000)
         return 'x'.repeat(8 * MiB)
       },
     })
@@ -187,12 +187,12 @@ def give_up(*_): raise GivenUp
 signal.signal(signal.SIGUSR1, give_up)
 import os, threading
 for n in range(3):
-    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGUSR1)).start()
     try:
         large()
     except GivenUp:
         emit_log(f"gave up {n}")
-time.sleep(0.5)  # the answers are there, unread
+time.sleep(2.5)  # the answers are there, unread
 print("x" * 400_000)  # more than the pipe holds
 emit_result("done")`
     const limits = { executionTimeoutSec: 20 }

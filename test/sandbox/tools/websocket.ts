@@ -155,19 +155,25 @@ emit_result([*before, again(), attempt()[0]])`
       description: 'Slow.',
       input: z.object({}),
       effect: 'read',
-      execute: (_input, { signal }) =>
-        new Promise((_resolve, reject) => {
+      execute: async (_input, { signal }) => {
+        await ws.put({ begun: '' })
+        return new Promise((_resolve, reject) => {
           signal.addEventListener('abort', () => {
             // While the script still runs.
             void ws.put({ aborted: '' })
             reject(signal.reason as Error)
           })
-        }),
+        })
+      },
     })
-    await ws.remove('aborted').catch(() => undefined)
+    for (const name of ['begun', 'aborted']) await ws.remove(name).catch(() => undefined)
     const script = `${OWN_SOCKET}
 import threading
-threading.Timer(0.2, lambda: ${act}).start()
+def act():
+    while not os.path.exists("begun"):
+        time.sleep(0.01)
+    ${act}
+threading.Thread(target=act).start()
 try:
     slow()
 except ToolError as error:

@@ -34,9 +34,12 @@ await inWorkspace((at) => {
       'for i in range(100_000): os.close(os.open(str(i), os.O_CREAT | os.O_WRONLY, dir_fd=fd))'
     await at.ws.exec('python3', ['-c', make])
     await using cat = await at.ws.start('cat')
-    const counted = countOf(at.ws.collect('many/**', { maxFiles: 100_000 }))
+    let isCounted = false
+    const counted = countOf(at.ws.collect('many/**', { maxFiles: 100_000 })).finally(() => {
+      isCounted = true
+    })
     await cat.write('served')
-    expect((await cat.poll({ waitMs: 1000 })).text).toBe('served')
+    expect([(await cat.poll({ waitMs: 10_000 })).text, isCounted]).toEqual(['served', false])
     expect(await counted).toBe(100_000)
     const stop = new AbortController()
     const removal = at.ws.remove('many', { recursive: true, signal: stop.signal })

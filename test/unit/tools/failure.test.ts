@@ -100,7 +100,8 @@ describe('errors in scripts contain no secrets', () => {
       return (await threadMsAtRest()) - before
     }
     const first = await timeOf(1)
-    expect(await timeOf(20)).toBeLessThan(first)
+    // The collection of garbage can fall into one of them.
+    expect(Math.min(await timeOf(20), await timeOf(20), await timeOf(20))).toBeLessThan(first)
   })
 
   test('those of the run and those of the tool, in message and code', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import type { RunEvent } from '../../../../src/executor/index.ts'
+import { defineTool, type Tool } from '../../../../src/tools/index.ts'
 import type { FreshCase } from '../fresh-case.ts'
 
 const LOCAL: readonly ['local'] = ['local']
@@ -14,10 +14,10 @@ function isPair(data: unknown): boolean {
   return Array.isArray(data) && data.length === 2 && data.every((one) => Number.isInteger(one))
 }
 
-/** Makes an event handler that calls `act` on the host when the script reports that it is ready. */
-function whenReady(act: () => void): (event: RunEvent) => void {
-  return (event) => {
-    if (event.type === 'intermediate') act()
+/** Makes the tool `look`, by which a script lets the host act while it holds something. */
+function looks(act: () => void): { readonly tools: readonly Tool[] } {
+  return {
+    tools: [defineTool({ name: 'look', description: 'Acts on the host.', input: { type: 'object' }, execute: act })],
   }
 }
 
@@ -32,12 +32,12 @@ export const SHARED: readonly FreshCase[] = [
     finding: 'inotify on /usr tells which files the host opens there, and so which programs it starts',
     title: 'watches /usr/bin while the host starts a program',
     engines: LOCAL,
-    options: { onEvent: whenReady(() => void execFileSync('/usr/bin/getent', ['passwd', 'root'])) },
+    options: looks(() => void execFileSync('/usr/bin/getent', ['passwd', 'root'])),
     script: String.raw`
 import select
 watch = libc.inotify_init1(0)
 libc.inotify_add_watch(watch, b"/usr/bin", 0x20)
-emit_intermediate("ready")
+look()
 names, until = set(), time.time() + 5
 while "getent" not in names and time.time() < until:
     if select.select([watch], [], [], 0.1)[0]:
@@ -56,16 +56,13 @@ emit_result("getent" in names)
     finding: 'advisory locks on files and devices that are mounted are those of the host and of all other sandboxes',
     title: 'locks a file of /usr: the host does not get that lock meanwhile',
     engines: LOCAL,
-    options: {
-      onEvent: whenReady(() => {
-        seen.lockStatus = spawnSync('flock', ['--nonblock', '/usr/bin/env', 'true']).status
-      }),
-    },
+    options: looks(() => {
+      seen.lockStatus = spawnSync('flock', ['--nonblock', '/usr/bin/env', 'true']).status
+    }),
     script: String.raw`
 fd = os.open("/usr/bin/env", os.O_RDONLY)
 fcntl.flock(fd, fcntl.LOCK_EX)
-emit_intermediate("ready")
-time.sleep(0.5)
+look()
 emit_result("held")
 `,
     expected: { status: 'completed', data: 'held' },
@@ -77,15 +74,12 @@ emit_result("held")
     finding: 'pseudoterminals are counted for the whole machine: a script can take all that are not reserved (3,071)',
     title: 'takes 300 pseudoterminals, which have one limit for the whole machine',
     engines: LOCAL,
-    options: {
-      onEvent: whenReady(() => {
-        seen.ptys = Number(readFileSync('/proc/sys/kernel/pty/nr', 'utf8'))
-      }),
-    },
+    options: looks(() => {
+      seen.ptys = Number(readFileSync('/proc/sys/kernel/pty/nr', 'utf8'))
+    }),
     script: String.raw`
 keep = [os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY) for _ in range(300)]
-emit_intermediate("ready")
-time.sleep(0.3)
+look()
 emit_result(len(keep))
 `,
     expected: { status: 'completed', data: 300 },

@@ -45,7 +45,7 @@ function quotaOf(stateDir: string, id: string): string | undefined {
   return file === undefined ? undefined : readFileSync(file, 'utf8').split(/\s/)[0]
 }
 
-describe.skipIf(skip).concurrent('a script that uses up a small share of the processor with 50 processes', () => {
+describe.skipIf(skip)('a script that uses up a small share of the processor with 50 processes', () => {
   test('is over 1 s after its deadline, and the sandbox serves the next run with its limit', async () => {
     using state = scopedDirectory()
     await using sandglass = await open(state.path)

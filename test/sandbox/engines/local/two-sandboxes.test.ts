@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { localEngine } from '../../../../src/engines/local/index.ts'
 import type { Sandbox } from '../../../../src/sandbox/index.ts'
 import { requireLocalEngine } from '../../../support/local-engine.ts'
-import { allProcesses, commandLineOf } from '../../../support/processes.ts'
+import { allProcesses, commandLineOf, descendantsOf } from '../../../support/processes.ts'
 import { NEEDS_ROOT } from './host-place.ts'
 import { resultOf, SPEC } from './plain-sandbox.ts'
 import { openDirectory, recordsIn } from '../../../support/engines/local/state-dir.ts'
@@ -32,7 +32,8 @@ describe.skipIf(skip || NEEDS_ROOT !== undefined)('two sandboxes of one host', (
   test('run as different users, none of them root', () => {
     const uids = recordsIn(stateDir).map(({ uid }) => uid)
     expect(new Set(uids).size).toBe(2)
-    const all = allProcesses()
+    const ours = new Set(descendantsOf(process.pid)) // other test files have sandboxes, too
+    const all = allProcesses().filter(({ pid }) => ours.has(pid))
     for (const uid of uids) {
       const own = all.filter((process) => process.uid === uid)
       expect(own.length).toBeGreaterThanOrEqual(3) // bubblewrap, broker, zygote

@@ -11,7 +11,7 @@ import { engineAt, place, SPEC } from './fixture.ts'
 const cache = sharedCache()
 const packages = place()
 mkdirSync(join(packages.path, 'sg_slow'))
-writeFileSync(join(packages.path, 'sg_slow/__init__.py'), 'import time\ntime.sleep(1.5)\n')
+writeFileSync(join(packages.path, 'sg_slow/__init__.py'), 'import time\ntime.sleep(3)\n')
 afterAll(() => {
   cache[Symbol.dispose]()
   packages[Symbol.dispose]()
@@ -21,7 +21,7 @@ const slow = { ...SPEC, packages: packages.path, preload: ['sg_slow'] }
 
 test('the time of a run begins when its instance is ready', async () => {
   await using sandbox = await engine.create(slow)
-  const hasty = new ScriptExecutor({ mode: 'interactive', limits: { executionTimeoutSec: 0.5 } })
+  const hasty = new ScriptExecutor({ mode: 'interactive', limits: { executionTimeoutSec: 1.5 } })
   for (const n of [1, 2]) {
     expect(await hasty.run({ sandbox, script: `emit_result(${n})` })).toMatchObject({
       status: 'completed',
