@@ -192,7 +192,7 @@ export class HeldSession implements ActivityHandler {
   /** Ends the session and all its processes. Idempotent; never rejects. */
   close(): Promise<void> {
     this.#activity.cancel()
-    this.#end(new SandglassError('session_closed', 'the session is closed; open another one with sg.session()'))
+    this.#end(closedError())
     return this.#over.promise
   }
 
@@ -207,7 +207,9 @@ export class HeldSession implements ActivityHandler {
 
   #reasonOf(end: ActivityEnd): SandglassError {
     if ('lost' in end) return end.lost
-    const { error } = end.done
+    const { error, ending } = end.done
+    // Its workspace has ended it.
+    if (error === null && ending?.cause === 'cancelled') return closedError()
     if (error !== null && error.code !== 'lost') return failureOf('session', error)
     return lostError(error === null ? 'its process ended' : truncate(error.message, MAX_REASON))
   }
@@ -243,4 +245,8 @@ function assertPossibleId(checkpoint: string): void {
 
 function lostError(reason: string): SandglassError {
   return new SandglassError('session_lost', `the state of the session is lost: ${reason}`)
+}
+
+function closedError(): SandglassError {
+  return new SandglassError('session_closed', 'the session is closed; open another one with sg.session()')
 }

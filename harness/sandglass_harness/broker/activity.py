@@ -132,6 +132,7 @@ class ProcessActivity(Activity):
     def close_spare(self):
         """Closes the descriptors of its processes."""
         if self.spare is not None:
+            self.spare.forget(self.workspace.watcher)
             self.spare.close()
 
     def _on_keeper(self):

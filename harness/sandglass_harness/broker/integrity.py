@@ -187,11 +187,12 @@ def exit_status(stat):
 
 
 def has_ended(pid):
-    """True if an unreaped process is a zombie, or is gone."""
+    """True if an unreaped process is a zombie without further threads, or is gone."""
     try:
         fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            return os.read(fd, 4096).rpartition(b")")[2].split()[0] == b"Z"
+            fields = os.read(fd, 4096).rpartition(b")")[2].split()
+            return fields[0] == b"Z" and int(fields[17]) <= 1
         finally:
             os.close(fd)
     except OSError:

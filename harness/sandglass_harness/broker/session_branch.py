@@ -53,10 +53,24 @@ class BranchActivity(SessionActivity):
         if self.is_over:  # the branch was cancelled meanwhile
             self._parent.copies.drop(copy)
             return
+        if self._parent.is_ending_processes:  # the order to the keeper does not name the copy, which therefore ends
+            self._parent.copies.drop(copy)
+            self._fail("the process of the session ended meanwhile")
+            return
         self.join(self._parent.family)
         self.head = copy
         self.listen(copy)  # replaces the parent's handler
-        self.take_over_head()
+        self._take_over_after_orders()
+
+    def _take_over_after_orders(self):
+        """Makes the copy the head, which then gets its own mark. An order that the keeper is executing does not know that mark, and
+        the keeper would end the process."""
+        if self.is_over or self.is_ending:
+            return
+        if self.family.orders:
+            self.workspace.after_flush(self._take_over_after_orders)
+        else:
+            self.take_over_head()
 
     def on_adopted(self):
         if not self._is_ready:

@@ -99,15 +99,18 @@ class SessionLook(SessionOperation):
 
     def start(self, session):
         self._due = time.monotonic() + LOOK_SEC
-        session.head.tell(b"V", {"code": self.frame["code"], "cursor": self.frame["cursor"]})
+        session.head.tell(b"V", {"code": self.frame["code"], "cursor": self.frame["cursor"], "asked_by": self.id})
+
+    def is_answer(self, content):
+        """True for the answer to this operation. That to an earlier one, which has failed or was cancelled, may come late."""
+        return isinstance(content, dict) and content.get("asked_by") == self.id
 
     def take(self, content):
         """Handles the answer of the process."""
-        fields = content if isinstance(content, dict) else {}
         if self.frame["code"] is None:
-            listed = [_variable(each) for each in _list(fields.get("variables"))]
+            listed = [_variable(each) for each in _list(content.get("variables"))]
         else:
-            listed = [cut_head(each, MAX_MISSING_ITEM_CHARS) for each in _list(fields.get("names")) if isinstance(each, str)]
+            listed = [cut_head(each, MAX_MISSING_ITEM_CHARS) for each in _list(content.get("names")) if isinstance(each, str)]
         self.succeed([each for each in listed if each is not None])
 
 

@@ -3,6 +3,7 @@
 import array
 import json
 import os
+import select
 import signal
 import socket
 import struct
@@ -100,6 +101,12 @@ class SessionProcess:
         except (ValueError, RecursionError):
             content = None
         return message[:1], content, pid
+
+    def has_message(self):
+        """True if a message of it can be read."""
+        poll = select.poll()
+        poll.register(self.control, select.POLLIN)
+        return bool(poll.poll(0))
 
     def is_alive(self):
         """True if it runs, according to its pidfd or, on a kernel without pidfds, /proc."""

@@ -37,7 +37,11 @@ class Watcher:
         for fd, event in ready:
             handler = self._handlers.get(fd)
             # An earlier handler of this round may have closed it, and a new descriptor may have its number.
-            if handler is not None and fd not in self._new:
+            if handler is None or fd in self._new:
+                continue
+            if event & select.POLLNVAL:
+                self.forget(fd)  # it was closed; poll would return at once from now on
+            else:
                 handler(event)
 
     def _set(self, fd, mask, handler):

@@ -114,6 +114,7 @@ def _state_and_parent(pid):
             fields = os.read(fd, 4096).rpartition(b")")[2].split()
         finally:
             os.close(fd)
-        return fields[0], int(fields[1])
+        # The main thread may end before the others, and the process then looks like a zombie.
+        return b"S" if fields[0] == b"Z" and int(fields[17]) > 1 else fields[0], int(fields[1])
     except (OSError, IndexError, ValueError):
         return None, None  # the process is gone

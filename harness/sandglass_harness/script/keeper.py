@@ -48,7 +48,7 @@ def serve(control, preloaded):
             pid = 0
         else:
             if pid == 0:
-                control.detach()
+                os.close(control.detach())
                 _keep(fds, preloaded)
         for fd in fds:
             os.close(fd)
@@ -66,6 +66,7 @@ class _Keeper:
         self._statuses = {}  # of the processes whose status the broker asks for: None while they live
         self._ended = {}  # of others, because the broker may ask for the first process of a branch later
         self._first = 0
+        self._reaped = 0  # the number of children reaped so far
         # A handler, so that the signal interrupts the wait for the broker.
         signal.signal(signal.SIGCHLD, lambda *_: self._reap())
 
@@ -129,17 +130,21 @@ class _Keeper:
         the status of the process `old`, whether no other process is left, and the names of ended processes except `old`, `own` and
         replaced copies. `new` replaces `old`."""
         deadline = time.monotonic() + seconds
-        names = {}
+        names, was_quiet = {}, False
         while True:
+            reaped = self._reaped
             found = self._stop_all(marks) - set(kept)
             for pid in found:
                 if pid not in names:
                     names[pid] = None if pid == old or pid in own else descendants.name_of(pid)
                 _send(pid, signal.SIGKILL)
             self._reap()
-            gone = not found
+            # A process that forks and ends during one look at all can hide its child from it, but not from two.
+            is_quiet = not found and self._reaped == reaped
+            gone = is_quiet and was_quiet
             if gone or time.monotonic() > deadline:
                 break
+            was_quiet = is_quiet
             # Many processes take long to end, and need CPU time for that.
             time.sleep(min(PAUSE_SEC * len(found), MAX_PAUSE_SEC))
         for pid in kept:
@@ -173,6 +178,7 @@ class _Keeper:
                 return True
             if pid == 0:
                 return False
+            self._reaped += 1
             if pid in self._statuses:
                 self._statuses[pid] = status
                 continue

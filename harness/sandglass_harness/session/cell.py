@@ -30,6 +30,7 @@ class Cells:
         self._describe = describe
         self._sources = {}  # the Python tools that were loaded, by name
         self._has_input = False
+        self._code = None  # the exit code of the current cell; None until it is done
 
     def run(self, request):
         """Serves the request of one cell, and reports that it is finished. Returns its exit code: 1 after an error, else 0."""
@@ -37,27 +38,36 @@ class Cells:
         before = {name: os.environ.get(name) for name in request["secrets"]}
         os.environ.update(request["secrets"])
         text.hide(request["secrets"])
-        code = None
+        self._code = None
+        try:
+            self._serve(request)
+        except (emit.ScriptTimeout, KeyboardInterrupt) as second:  # while the first was reported, or none was allowed any more
+            emit.allow_interrupt(False)
+            emit.disarm()
+            if self._code is None:
+                runtime.report_ending(self._emitter, second, request["timeout_text"])
+        self._restore_environment(request["secrets"], before)
+        self._send_finished()
+        return 0 if self._code == 0 else 1
+
+    def _serve(self, request):
         try:
             emit.allow_interrupt(True)
             if emit.take_missed_interrupt():
                 self._emitter.send({"type": "interrupt_missed"})
             deadline = request.get("deadline")
             emit.arm(None if deadline is None else deadline - time.monotonic())
-            code = self._execute(request)
+            self._code = self._execute(request)
             emit.disarm()
         except emit.ScriptTimeout:
-            if code is None:  # otherwise the cell was already done
+            if self._code is None:  # otherwise the cell was already done
                 runtime.report_timeout(self._emitter, request["timeout_text"])
         except KeyboardInterrupt as interrupt:  # between the lines of this function
-            if code is None:
+            if self._code is None:
                 runtime.report_ending(self._emitter, interrupt, request["timeout_text"])
         finally:
             emit.allow_interrupt(False)
             emit.disarm()
-        self._restore_environment(request["secrets"], before)
-        self._send_finished()
-        return 0 if code == 0 else 1
 
     def rehearse(self):
         """Does what every cell does, without an effect. After a fork, memory is shared with the copy until it is written to, and

@@ -4,6 +4,8 @@ import os
 import sys
 import time
 
+from ..caps import MAX_MISSING_ITEM_CHARS, MAX_MISSING_ITEMS
+from ..text import cut_head
 from . import descriptors
 
 WHOLE, PARTIAL = "whole", "partial"
@@ -35,7 +37,13 @@ def find():
 def describe():
     """Returns the result of find() as a field of the wire."""
     grade, lacks = find()
-    return {"grade": grade, "lacks": lacks}
+    return {"grade": grade, "lacks": cut_items(lacks)}
+
+
+def cut_items(lacks):
+    """Returns what the broker keeps of a list of what is lacking. A script chooses the names of its threads and files, and the kernel
+    refuses a message that is too long."""
+    return [cut_head(each, MAX_MISSING_ITEM_CHARS) for each in lacks[:MAX_MISSING_ITEMS]]
 
 
 def find_deadly():

@@ -186,12 +186,12 @@ class Head:
             return False
         return True
 
-    def _look(self, code, cursor):
+    def _look(self, code, cursor, asked_by):
         if code is None:
             found = {"variables": variables.describe(self._namespace)[:MAX_LISTED_NAMES]}
         else:
             found = {"names": variables.complete(self._namespace, code, cursor)[:MAX_LISTED_NAMES]}
-        self._answer(b"V", found)
+        self._answer(b"V", {**found, "asked_by": asked_by})
 
     def _take_over(self, mark):
         """Becomes the head, with the state at the time of the fork. Programs inherit the mark, by which the keeper recognises this
@@ -202,7 +202,7 @@ class Head:
         missing = repairs.apply(self._noted, self._namespace) + connections.describe_closed(self._closed)
         self._is_copy = False
         set_process_name(self._name)
-        self._answer(b"A", {"missing": missing, "checkpoint": grades.describe()})
+        self._answer(b"A", {"missing": grades.cut_items(missing), "checkpoint": grades.describe()})
 
     def _collect_garbage(self):
         """Collects garbage if much was allocated, and freezes the rest, because later collections would write to objects that the

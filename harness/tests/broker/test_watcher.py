@@ -1,4 +1,5 @@
 import os
+import time
 import unittest
 
 from sandglass_harness.broker.watcher import Watcher
@@ -34,3 +35,12 @@ class WatcherTest(unittest.TestCase):
         os.read(first, 1)
         self.watcher.wait(0)
         self.assertEqual(self.called, ["first"])
+
+    def test_a_descriptor_that_was_closed_while_it_was_watched_is_forgotten(self):
+        fd = os.dup(self.pipe()[0])
+        self.watcher.watch_read(fd, lambda _event: self.called.append("closed"))
+        os.close(fd)
+        self.watcher.wait(0)
+        started = time.monotonic()
+        self.watcher.wait(20)
+        self.assertEqual((self.called, time.monotonic() - started >= 0.02), ([], True))

@@ -7,6 +7,7 @@ import time
 import unittest
 from unittest import mock
 
+from sandglass_harness.broker import integrity
 from sandglass_harness.broker.keepers import KeptSpare
 from sandglass_harness.broker.to_child import ToChild
 from sandglass_harness.script import keeper, landlock
@@ -88,6 +89,17 @@ class KeeperTest(unittest.TestCase):
     def test_a_family_that_goes_on_forking_ends_without_landlock(self):
         spare = self.start(False)
         self.become(spare, "/usr/bin/python3", "-c", BOMB)
+        self.end(spare)
+        self.assert_ended(spare)
+
+    def test_a_program_whose_main_thread_has_ended_is_ended_without_landlock(self):
+        code = "import ctypes, threading; threading.Thread(target=threading.Event().wait).start(); ctypes.CDLL(None).pthread_exit(None)"
+        spare = self.start(False)
+        self.become(spare, "/usr/bin/python3", "-c", code)
+        deadline = time.monotonic() + 10
+        while not integrity.status_field(spare.pid, "State").startswith("Z") and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self.assertFalse(integrity.has_ended(spare.pid))
         self.end(spare)
         self.assert_ended(spare)
 

@@ -42,6 +42,31 @@ class FramesTest(unittest.TestCase):
         self.assertEqual(kinds, ["error", "finished", "value", "display", "finished"])
 
 
+    def test_a_signal_while_another_is_reported_does_not_swallow_the_end_of_the_cell(self):
+        for place, kinds in (("runtime.report_ending", ["error", "finished"]), ("emit.disarm", ["finished"])):
+            with self.subTest(place=place):
+                self.assertEqual(serve(_INTERRUPTED_TWICE % place, "2"), [*kinds, "value", "display", "finished"])
+
+
+# A signal arrives twice at one step of the harness after the last line of the cell: at its end, and while that is being handled.
+_INTERRUPTED_TWICE = """
+import os, signal
+from sandglass_harness.script import emit, runtime
+room, name = "%s".split(".")
+room, left = {"emit": emit, "runtime": runtime}[room], [1, 2]
+step = getattr(room, name)
+def interrupted(*args, **kwargs):
+    if left:
+        left.pop()
+        emit.allow_interrupt(True)
+        os.kill(os.getpid(), signal.SIGINT)
+    return step(*args, **kwargs)
+setattr(room, name, interrupted)
+if room is runtime:
+    1 / 0
+"""
+
+
 class TimeoutTest(unittest.TestCase):
     def test_a_timeout_of_a_pool_that_spawns_says_why_its_processes_find_no_function(self):
         def go():

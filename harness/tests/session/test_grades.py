@@ -19,6 +19,11 @@ def _find_after(source, lost):
     return grades.find(), grades.find_deadly()
 
 
+def _describe_after(source):
+    exec(source, {})
+    return grades.describe()
+
+
 class GradeTest(unittest.TestCase):
     maxDiff = None
 
@@ -34,6 +39,10 @@ class GradeTest(unittest.TestCase):
     def test_a_thread_that_has_just_ended_is_none(self):
         source = "import threading\nfor _ in range(200):\n thread = threading.Thread(target=int); thread.start(); thread.join()"
         self.assertEqual(find_after(source), (["whole", []], []))
+
+    def test_the_wire_carries_no_name_of_any_length(self):
+        source = "import threading; threading.Thread(target=threading.Event().wait, name='x' * 300_000, daemon=True).start()"
+        self.assertLess(len(forked.call(_describe_after, source)["lacks"][0]), 1000)
 
     def test_what_a_rollback_has_ended_is_lacking_from_then_on(self):
         lost = "the native thread polars-0"
