@@ -209,7 +209,7 @@ export class HeldSession implements ActivityHandler {
     if ('lost' in end) return end.lost
     const { error, ending } = end.done
     // Its workspace has ended it.
-    if (error === null && ending?.cause === 'cancelled') return closedError()
+    if (error?.code === 'cancelled' || (error === null && ending?.cause === 'cancelled')) return closedError()
     if (error !== null && error.code !== 'lost') return failureOf('session', error)
     return lostError(error === null ? 'its process ended' : truncate(error.message, MAX_REASON))
   }

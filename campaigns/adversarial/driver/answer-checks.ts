@@ -23,7 +23,7 @@ export const ANSWER_CHECKS: ReadonlyMap<string, AnswerCheck> = new Map<string, A
     'error_kind_any_of',
     (wanted, { errorKind }) => unless((wanted as unknown[]).includes(errorKind), 'error kind one of', wanted),
   ],
-  ['max_wall_s', (wanted, { wallMs }) => unless(wallMs <= Number(wanted) * 1000, 'at most in seconds', wanted)],
+  ['max_wall_s', (wanted, { runMs }) => unless(runMs <= Number(wanted) * 1000, 'at most in seconds', wanted)],
   [
     'traceback_max_bytes',
     (wanted, answer) => unless(longestText(answer) <= Number(wanted), 'error and traceback in bytes', wanted),

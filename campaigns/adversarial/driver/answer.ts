@@ -12,6 +12,8 @@ export interface Answer {
   readonly errorKind: string | null
   /** Time from the call to its answer. */
   readonly wallMs: number
+  /** The same without the wait for a sandbox, if one was had. */
+  readonly runMs: number
   /** Time from the final result to the answer: kill, wipe and collection. */
   readonly afterResultMs: number | null
   readonly events: readonly RunEvent[]
@@ -32,9 +34,9 @@ export function runnerOf(sandglass: Sandglass): Runner {
 export async function answerOf(sandglass: Sandglass, script: string, options: RunOptions): Promise<Answer> {
   const events: RunEvent[] = []
   let resultAt: number | null = null
-  let started = performance.now()
+  const called = performance.now()
+  let started = called
   const onEvent = (event: RunEvent): unknown => {
-    // The wait for a sandbox is no part of the run.
     if (event.type === 'started') started = performance.now()
     if (event.type === 'final_result') resultAt = performance.now()
     events.push(event)
@@ -46,7 +48,8 @@ export async function answerOf(sandglass: Sandglass, script: string, options: Ru
     result,
     thrown,
     errorKind: result === null ? (thrown?.code ?? null) : result.errorKind,
-    wallMs: ended - started,
+    wallMs: ended - called,
+    runMs: ended - started,
     afterResultMs: resultAt === null ? null : ended - resultAt,
     events,
   }

@@ -19,11 +19,6 @@ def ending_of(status, killed_for):
     return {"cause": "exit", "exit_code": code, "signal": None, "by": "script"}
 
 
-def describe_status(status):
-    """Returns a wait(2) status in words."""
-    return _name_of_signal(os.WTERMSIG(status)) if os.WIFSIGNALED(status) else f"exit code {os.waitstatus_to_exitcode(status)}"
-
-
 def _name_of_signal(number):
     """Returns a name like `SIGTERM`; real-time signals have only numbers."""
     try:

@@ -195,7 +195,7 @@ def has_ended(pid):
             return fields[0] == b"Z" and int(fields[17]) <= 1
         finally:
             os.close(fd)
-    except OSError:
+    except (OSError, IndexError, ValueError):
         return True
 
 

@@ -6,7 +6,7 @@ import time
 from ..text import cut_head
 from .activity import ProcessActivity
 from .cell_activity import LOST, ROLLED_BACK
-from .ending import describe_status, ending_of
+from .ending import ending_of
 from .run import checkpoint_of, texts_of
 from .session_copies import MAX_WHY, NO_CHECKPOINT, UNKNOWN, SessionCopies
 from .session_family import SessionFamily, mark_of_root
@@ -52,7 +52,6 @@ class SessionActivity(ProcessActivity):
         self._step = self._step_due = self._target = None
         self._ended = []  # names of the processes that the last rollback ended
         self._lost = None  # why the session ended by itself
-        self._names_ending = False  # True if how the process ended belongs to that
         self._warnings = []
         self._returns = 0  # since the last cell
         self._unexpected = 0
@@ -85,8 +84,8 @@ class SessionActivity(ProcessActivity):
         if self._step_due is not None and now >= self._step_due:
             if self._step == KILLING and self.spare.has_answered():  # while the broker was busy with other activities
                 self.family.on_keeper()
-            elif self._step in (STARTING, ADOPTING) and self.head.has_message():
-                pass  # likewise; the next turn reads it
+            elif self._step in (STARTING, ADOPTING) and self.head.has_message():  # likewise
+                self._on_message(self.head)
             elif self._step == AWAITING and self.copies.is_coming:
                 self.copies.give_up_coming(_LATE[AWAITING])
             else:
@@ -354,7 +353,7 @@ class SessionActivity(ProcessActivity):
         if self.is_over:
             return
         if not self.is_ending:
-            self._lost, self._names_ending = LOST_KEEPER, True
+            self._lost = LOST_KEEPER
         self._on_lost_keeper()
 
     def on_end_begun(self):
@@ -366,8 +365,6 @@ class SessionActivity(ProcessActivity):
             watcher.forget(self.head.pid_fd)
 
     def on_dead(self, status, confirmed):
-        if self._names_ending:
-            self._lost = f"{self._lost} ({describe_status(status)})"
         if self._lost is not None or self.killed_for is not None:
             self.checkpoint = {"grade": "none", "lacks": [self._lost or "the session was ended"]}
         cell = self.cell
@@ -423,7 +420,6 @@ class SessionActivity(ProcessActivity):
         if self._step in (AWAITING, KILLING):  # a rollback ends the head anyway
             return
         if self._step is not None:
-            self._names_ending = True
             self._end_as_lost(_ENDED[self._step])
             return
         self._returns += 1

@@ -60,15 +60,15 @@ class BranchActivity(SessionActivity):
         self.join(self._parent.family)
         self.head = copy
         self.listen(copy)  # replaces the parent's handler
-        self._take_over_after_orders()
+        self._take_over_after(self.family.answered + self.family.orders)
 
-    def _take_over_after_orders(self):
-        """Makes the copy the head, which then gets its own mark. An order that the keeper is executing does not know that mark, and
-        the keeper would end the process."""
+    def _take_over_after(self, orders):
+        """Makes the copy the head, which then gets its own mark, once the keeper has answered so many orders. An earlier order does
+        not know that mark, and the keeper would end the process."""
         if self.is_over or self.is_ending:
             return
-        if self.family.orders:
-            self.workspace.after_flush(self._take_over_after_orders)
+        if self.family.answered < orders:
+            self.workspace.after_flush(lambda: self._take_over_after(orders))
         else:
             self.take_over_head()
 

@@ -145,6 +145,10 @@ class SessionCopies:
             if operation.is_over:
                 self.drop(copy)
                 return
+            if self._owner.is_ending_processes:  # the order to the keeper does not name the copy, which therefore ends
+                self.drop(copy)
+                operation.fail(NO_CHECKPOINT, "the process of the session ended meanwhile")
+                return
             self._named[operation.id] = copy
             operation.succeed(holds)
 

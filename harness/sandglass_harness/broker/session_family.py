@@ -19,6 +19,7 @@ class SessionFamily:
         self.members = []
         self.starting = []  # branches that are being made
         self._waiting = []  # callbacks for the next answers
+        self.answered = 0  # orders
         self._next_mark = FIRST_MARK
 
     def new_mark(self):
@@ -46,7 +47,8 @@ class SessionFamily:
 
     def ask_to_end_others(self, member, kept, new_head, seconds, on_answer):
         """Asks the keeper to end the processes of a session except `kept`, within `seconds`. Raises OSError if it is gone."""
-        others = [each for each in self.members if each is not member]
+        # The processes of a session that is ending are the business of the order before this one.
+        others = [each for each in self.members if each is not member and not each.is_ending]
         kept = [*kept, *(process.pid for each in others for process in each.processes() if process.pid is not None)]
         marks = [each.mark for each in others]
         copies = [process.pid for process in member.processes() if process.pid is not None]
@@ -57,6 +59,7 @@ class SessionFamily:
     def on_keeper(self):
         """Handles an answer of the keeper, or its end."""
         if self._waiting and not self.spare.is_gone():
+            self.answered += 1
             self._waiting.pop(0)()
             return
         self._waiting.clear()

@@ -102,7 +102,7 @@ class SessionLook(SessionOperation):
         session.head.tell(b"V", {"code": self.frame["code"], "cursor": self.frame["cursor"], "asked_by": self.id})
 
     def is_answer(self, content):
-        """True for the answer to this operation. That to an earlier one, which has failed or was cancelled, may come late."""
+        """True for the answer to this operation. The answer to an earlier one may come late."""
         return isinstance(content, dict) and content.get("asked_by") == self.id
 
     def take(self, content):

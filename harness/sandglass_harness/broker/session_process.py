@@ -3,7 +3,6 @@
 import array
 import json
 import os
-import select
 import signal
 import socket
 import struct
@@ -103,10 +102,11 @@ class SessionProcess:
         return message[:1], content, pid
 
     def has_message(self):
-        """True if a message of it can be read."""
-        poll = select.poll()
-        poll.register(self.control, select.POLLIN)
-        return bool(poll.poll(0))
+        """True if a message of it can be read. False at the end of its messages."""
+        try:
+            return bool(self.control.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+        except OSError:
+            return False
 
     def is_alive(self):
         """True if it runs, according to its pidfd or, on a kernel without pidfds, /proc."""

@@ -66,7 +66,6 @@ class _Keeper:
         self._statuses = {}  # of the processes whose status the broker asks for: None while they live
         self._ended = {}  # of others, because the broker may ask for the first process of a branch later
         self._first = 0
-        self._reaped = 0  # the number of children reaped so far
         # A handler, so that the signal interrupts the wait for the broker.
         signal.signal(signal.SIGCHLD, lambda *_: self._reap())
 
@@ -132,15 +131,14 @@ class _Keeper:
         deadline = time.monotonic() + seconds
         names, was_quiet = {}, False
         while True:
-            reaped = self._reaped
             found = self._stop_all(marks) - set(kept)
             for pid in found:
                 if pid not in names:
                     names[pid] = None if pid == old or pid in own else descendants.name_of(pid)
                 _send(pid, signal.SIGKILL)
             self._reap()
-            # A process that forks and ends during one look at all can hide its child from it, but not from two.
-            is_quiet = not found and self._reaped == reaped
+            # A process that forks and ends during a look at all can hide its child from it, so it takes two.
+            is_quiet = not found
             gone = is_quiet and was_quiet
             if gone or time.monotonic() > deadline:
                 break
@@ -178,7 +176,6 @@ class _Keeper:
                 return True
             if pid == 0:
                 return False
-            self._reaped += 1
             if pid in self._statuses:
                 self._statuses[pid] = status
                 continue

@@ -169,6 +169,7 @@ def _kill(pid):
 def _is_zombie(pid):
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[0] == b"Z"
-    except OSError:
+            fields = file.read().rpartition(b")")[2].split()
+        return fields[0] == b"Z" and int(fields[17]) <= 1  # the main thread may end before the others
+    except (OSError, IndexError, ValueError):
         return True

@@ -41,7 +41,7 @@ class Cells:
         self._code = None
         try:
             self._serve(request)
-        except (emit.ScriptTimeout, KeyboardInterrupt) as second:  # while the first was reported, or none was allowed any more
+        except (emit.ScriptTimeout, KeyboardInterrupt) as second:  # a second signal, during the report of the first
             emit.allow_interrupt(False)
             emit.disarm()
             if self._code is None:
@@ -160,7 +160,7 @@ class Cells:
         try:
             # Written by the emitter, because a thread that still runs may be in the middle of a line.
             self._emitter.send_line(encode(frame))
-        except OSError:
+        except (OSError, emit.ScriptTimeout):  # an alarm that was deferred to the end of a line
             pass
 
 

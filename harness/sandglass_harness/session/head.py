@@ -215,7 +215,8 @@ class Head:
         gc.freeze()
 
     def _answer(self, kind, content):
-        self._control.send(kind + json.dumps(content).encode())
+        # The kernel refuses a message that is too long, and an escape takes up to three times the bytes of its character.
+        self._control.send(kind + json.dumps(content, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
     def _take_frame_socket(self, fds):
         """Installs a new socket for each cell, so that no late frame of the last cell, in either direction, is mistaken for one of

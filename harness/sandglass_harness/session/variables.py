@@ -46,8 +46,9 @@ def complete(namespace, code, cursor):
 
 
 def _select_matches(names, prefix):
-    """Returns the names that begin with `prefix`. Omits names that begin with an underscore if the prefix is empty."""
-    names = {name for name in names if type(name) is str and name.startswith(prefix)}
+    """Returns the names that begin with `prefix`. Omits names that begin with an underscore if the prefix is empty, and those that
+    would have to be cut, because they would be wrong."""
+    names = {name for name in names if type(name) is str and len(name) <= MAX_NAME and name.startswith(prefix)}
     return sorted(name for name in names if prefix or not name.startswith("_"))[:MAX_COMPLETIONS]
 
 

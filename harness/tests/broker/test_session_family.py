@@ -6,11 +6,13 @@ import signal
 import struct
 import subprocess
 import unittest
+from unittest import mock
 
 from sandglass_harness.broker.keepers import KeptSpare
 from sandglass_harness.broker.session_activity import KILLING, SessionActivity
 from sandglass_harness.broker.session_branch import BranchActivity
 from sandglass_harness.broker.session_family import SessionFamily
+from sandglass_harness.broker.session_operations import SessionLook
 from sandglass_harness.broker.session_process import SessionProcess
 from sandglass_harness.broker.watcher import Watcher
 
@@ -50,6 +52,8 @@ class SessionFamilyTest(unittest.TestCase):
         self.workspace = Workspace()
         self.spare = KeptSpare()
         self.keeper = self.spare._keeper_end
+        for end in (self.keeper, self.spare.control, self.spare.socket, self.spare._child_socket):
+            self.addCleanup(end.close)
         self.family = SessionFamily(self.spare)
         self.spare.watch(self.workspace.watcher, self.family.on_keeper)
         self.parent = self.join(SessionActivity(self.workspace, {"execution_id": "parent", "checkpoints": False}))
@@ -68,6 +72,7 @@ class SessionFamilyTest(unittest.TestCase):
         self.addCleanup(running.wait)
         self.addCleanup(running.kill)
         process = SessionProcess()
+        self.addCleanup(process.close)
         process.pid, process.pid_fd = running.pid, os.pidfd_open(running.pid)
         return process
 
@@ -77,10 +82,9 @@ class SessionFamilyTest(unittest.TestCase):
         branch = BranchActivity(self.workspace, frame)
         branch._parent, branch.mark = self.parent, self.family.new_mark()
         copy = self.process()
-        end = copy._control_end
-        end.setblocking(False)
+        copy._control_end.setblocking(False)
         branch._start(copy)
-        return branch, lambda: end.recv(4096)
+        return branch, lambda: copy._control_end.recv(4096)
 
     def test_two_that_end_at_once_leave_nothing_watched(self):
         for session in (self.parent, self.other):
@@ -91,6 +95,13 @@ class SessionFamilyTest(unittest.TestCase):
             self.workspace.turn()
         self.assertEqual([frame["type"] for frame in self.workspace.frames], ["activity_done"] * 2)
         self.assertEqual(self.workspace.watcher._masks, {})
+
+    def test_the_order_of_one_that_ends_spares_nothing_of_another_that_is_ending(self):
+        self.parent.cancel()
+        self.keeper.recv(4096)
+        self.other.cancel()
+        order = json.loads(self.keeper.recv(4096)[1:])
+        self.assertEqual((order["kept"], order["marks"]), ([], []))
 
     def test_a_branch_gets_its_own_mark_only_after_the_orders_that_do_not_know_it(self):
         self.other.cancel()
@@ -104,6 +115,49 @@ class SessionFamilyTest(unittest.TestCase):
         self.workspace.turn()
         self.assertEqual(first_command()[:1], b"H")
         self.assertFalse(branch.is_over)
+
+    def test_a_branch_does_not_wait_for_later_orders(self):
+        self.other.cancel()
+        branch, first_command = self.start_branch()
+        self.family.ask_to_end_others(self.parent, [], 0, 1, lambda: None)
+        self.keeper.send(GONE)
+        self.workspace.turn()
+        self.assertEqual(first_command()[:1], b"H")
+
+    def test_a_copy_that_closes_its_socket_does_not_answer(self):
+        branch, _ = self.start_branch()
+        branch.head.close_ends()
+        self.workspace.turn()
+        branch.advance(branch.due)
+        self.assertTrue(branch.is_ending)
+
+    def test_an_answer_that_waits_at_the_deadline_counts(self):
+        branch, _ = self.start_branch()
+        branch.head._control_end.send(b'A{"missing": [], "checkpoint": {"grade": "whole", "lacks": []}}')
+        branch.advance(branch.due)
+        self.assertFalse(branch.is_ending)
+        self.assertEqual(self.workspace.frames[-1]["type"], "session_ready")
+
+    def test_a_checkpoint_of_a_session_whose_processes_are_being_ended_is_refused(self):
+        copies, operation, copy = self.parent.copies, mock.Mock(is_over=False), self.process()
+        with mock.patch.object(copies, "find_obstacle", return_value=None), mock.patch.object(copies, "fork") as fork:
+            copies.keep(operation, {})
+        self.parent._enter(KILLING, 1)
+        fork.call_args.args[1](copy)
+        self.assertEqual(operation.fail.call_args.args, ("no_checkpoint", "the process of the session ended meanwhile"))
+        self.assertEqual(copies.named_processes(), [])
+
+    def test_a_late_answer_is_none_to_the_next_look(self):
+        frame = {"execution_id": "look", "session": "parent", "code": None, "cursor": None}
+        look = SessionLook(self.workspace, frame)
+        self.parent.operation = look
+        for asked_by in ("an earlier one", "look"):
+            self.assertEqual(self.workspace.frames, [])
+            found = {"variables": [{"name": asked_by, "type": "int"}], "asked_by": asked_by}
+            self.parent.head._control_end.send(b"V" + json.dumps(found).encode())
+            look._session = self.parent
+            self.workspace.turn()
+        self.assertEqual([each["name"] for each in self.workspace.frames[0]["result"]], ["look"])
 
     def test_a_branch_of_a_session_whose_processes_are_being_ended_is_refused(self):
         self.parent._enter(KILLING, 1)

@@ -29,6 +29,10 @@ test.for([
   ],
   ['sends descriptors with its answers', `${FORGE}\nsocket.send_fds(control, [b"Y"], [0, 1, 2])`],
   ['closes the descriptors of the harness', 'import os\nos.closerange(3, 100)'],
+  [
+    'has its copy close the socket in place of an answer',
+    'import os, time\nfrom sandglass_harness.session import head\nhead.Head._take_over = lambda *_: (os.close(4), time.sleep(1000))',
+  ],
   ['hangs in a fork', 'import os, time\nos.register_at_fork(before=lambda: time.sleep(1000))'],
   ['fails in a fork', 'import os, threading\nos.register_at_fork(after_in_child=lambda: os._exit(0))'],
   [

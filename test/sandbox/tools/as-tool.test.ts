@@ -188,7 +188,8 @@ function runPythonFor(at: OnEngine): void {
       name: 'begun',
       description: 'Says that the script runs.',
       input: { type: 'object' },
-      execute: () => leave.abort(),
+      // While the script sleeps.
+      execute: () => void setTimeout(() => leave.abort(), 100),
     })
     const tool = at.sg.asTool({ tools: [begun] })
     const script = 'import time\nbegun()\ntime.sleep(20)'

@@ -155,16 +155,15 @@ emit_result([*before, again(), attempt()[0]])`
       description: 'Slow.',
       input: z.object({}),
       effect: 'read',
-      execute: async (_input, { signal }) => {
-        await ws.put({ begun: '' })
-        return new Promise((_resolve, reject) => {
+      execute: (_input, { signal }) =>
+        new Promise((_resolve, reject) => {
           signal.addEventListener('abort', () => {
             // While the script still runs.
             void ws.put({ aborted: '' })
             reject(signal.reason as Error)
           })
-        })
-      },
+          void ws.put({ begun: '' })
+        }),
     })
     for (const name of ['begun', 'aborted']) await ws.remove(name).catch(() => undefined)
     const script = `${OWN_SOCKET}

@@ -85,6 +85,7 @@ async function checkedOutcome(rejects: boolean, check: AcceptanceCase['check']):
       thrown: null,
       errorKind: null,
       wallMs: 1,
+      runMs: 1,
       afterResultMs: null,
       events: [],
     })

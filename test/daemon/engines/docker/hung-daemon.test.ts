@@ -150,7 +150,7 @@ describe.skipIf(skip)('a daemon that hangs for a second', () => {
   test('that is slow to create and to start: both may take twice the API timeout', async () => {
     await using proxy = await proxyDaemon()
     proxy.treat = (request) =>
-      /POST \/containers\/(create|ID\/start)/.test(request) ? { answerAfter: sleep(4000) } : undefined
+      /POST \/containers\/(create|ID\/start)/.test(request) ? { answerAfter: sleep(4500) } : undefined
     const engine = dockerEngine({ image, host: proxy.host, apiTimeoutMs: 3000 })
     const sandbox = await engine.create(SPEC)
     expect(sandbox.ready.checks['pid']).toBe(1)
