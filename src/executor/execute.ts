@@ -49,6 +49,10 @@ export async function execute(
     const transcript = new RunTranscript(run)
     const boost = new CpuBoost(run.sandbox)
     await boost.lower(run.fewerCpus)
+    if (signal.aborted) {
+      if (!(await restoreLimit(boost, transcript))) await destroy(run.sandbox, transcript)
+      return addMisuse(cancelledBeforeStart(run, started), revoked)
+    }
     const { verdict, reusable, hasBegun } = await converse(run, transcript, deliver, boost)
     if (transcript.done?.imported !== undefined) run.onImports?.(transcript.done.imported)
     if (hasBegun) run.cell?.onEnd(cellEndOf(transcript))
@@ -76,6 +80,7 @@ async function waitUntilRecovered({ sandbox, signal, cell }: PreparedRun): Promi
   const { promise: aborted, resolve } = Promise.withResolvers<void>()
   const onAbort = (): void => resolve()
   signal?.addEventListener('abort', onAbort, { once: true })
+  if (signal?.aborted === true) onAbort() // while the files were looked up
   await Promise.race([within(sandbox.recovered(), RECOVERY_MS), aborted])
   signal?.removeEventListener('abort', onAbort)
 }

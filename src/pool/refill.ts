@@ -31,9 +31,10 @@ export class Refill {
     this.#active = true
   }
 
-  /** Stops starting sandboxes in the background. */
+  /** Stops starting sandboxes in the background. Calls of `prewarm` then have nothing to wait for. */
   deactivate(): void {
     this.#active = false
+    this.#resolvePrewarmers()
   }
 
   /** Fills the shelf without waiting for the next retry. The caller must call {@link run} afterwards. */
@@ -53,9 +54,7 @@ export class Refill {
         this.#stock.start(null)
       }
     }
-    if (this.#stock.size < this.#poolSize) return
-    for (const prewarmer of this.#prewarmers) prewarmer.resolve()
-    this.#prewarmers.clear()
+    if (this.#stock.size >= this.#poolSize) this.#resolvePrewarmers()
   }
 
   /** Forgets the last failure after a successful creation. */
@@ -84,6 +83,11 @@ export class Refill {
   close(reason: unknown): void {
     this.#backOff.cancel()
     this.#rejectPrewarmers(reason)
+  }
+
+  #resolvePrewarmers(): void {
+    for (const prewarmer of this.#prewarmers) prewarmer.resolve()
+    this.#prewarmers.clear()
   }
 
   #rejectPrewarmers(reason: unknown): void {

@@ -123,7 +123,8 @@ export class SandboxPool implements AsyncDisposable {
   }
 
   /**
-   * Fills a spec, or all of them, without waiting for a checkout; resolves when `poolSize` sandboxes are there.
+   * Fills a spec, or all of them, without waiting for a checkout; resolves when `poolSize` sandboxes are there, or were given up
+   * meanwhile ({@link dropIdle}, `maxIdleBytes`).
    * @throws the engine's error when one cannot be made (the pool continues to try in the background), or SandglassError
    * `unknown_spec` or `pool_closed`.
    */

@@ -146,13 +146,16 @@ class SharedSandbox implements RunSandbox {
   readonly #sandbox: Sandbox
   readonly #link: Link
   readonly #lines: RunLines
+  /** The changes of the CPU limit for the run, which end with it. */
+  readonly #limits = new Set<AsyncDisposable>()
   readonly lowerCpuLimit?: NonNullable<Sandbox['lowerCpuLimit']>
 
   constructor(sandbox: Sandbox, link: Link, lines: RunLines) {
     this.#sandbox = sandbox
     this.#link = link
     this.#lines = lines
-    if (sandbox.lowerCpuLimit !== undefined) this.lowerCpuLimit = (cpus) => lowerCpuLimit(sandbox, link, cpus)
+    if (sandbox.lowerCpuLimit !== undefined)
+      this.lowerCpuLimit = async (cpus) => this.#keep(await lowerCpuLimit(sandbox, link, cpus))
   }
 
   get id(): string {
@@ -184,19 +187,26 @@ class SharedSandbox implements RunSandbox {
   }
 
   liftCpuLimit(): AsyncDisposable {
-    return liftCpuLimit(this.#sandbox, this.#link)
+    return this.#keep(liftCpuLimit(this.#sandbox, this.#link))
   }
 
   /** Ends the run, never the workspace: the sandbox is lost only if it does not confirm the end of the run. */
-  destroy(): Promise<void> {
-    return this.#lines.stop()
+  async destroy(): Promise<void> {
+    await this.#lines.stop()
+    // A run that was given up, as after an error in a callback, has not restored them.
+    await Promise.allSettled([...this.#limits].map((limit) => limit[Symbol.asyncDispose]()))
   }
 
   release(): Promise<void> {
-    return this.#lines.stop()
+    return this.destroy()
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    return this.#lines.stop()
+    return this.destroy()
+  }
+
+  #keep(limit: AsyncDisposable): AsyncDisposable {
+    this.#limits.add(limit)
+    return limit
   }
 }

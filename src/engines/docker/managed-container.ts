@@ -140,7 +140,8 @@ export class ManagedContainer {
     const outOfMemory = exitCode === 137 && !killed && (await this.#diedOfMemory(this.#endedAt))
     const signal = exitCode !== null && exitCode > 128 ? SIGNALS[exitCode - 128] : undefined
     const message = this.lastOutput().trim()
-    this.#attached.channel.close()
+    // Otherwise it stays open until it is killed, because a slow reader may not have read its last frames.
+    if (killed) this.#attached.channel.close()
     return {
       cause: killed ? 'destroyed' : causeOf(exitCode, signal, outOfMemory),
       exitCode: signal === undefined ? exitCode : null,

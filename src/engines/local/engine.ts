@@ -22,17 +22,23 @@ import { touch } from './staging.ts'
 export function localEngine(options: LocalEngineOptions = {}): SandboxEngine {
   let environment: Promise<EngineEnvironment> | undefined
   const getEnvironment = (): Promise<EngineEnvironment> => (environment ??= prepare(options))
-  const create = async (spec: SandboxSpec, given: CreateOptions = {}): Promise<LocalSandbox> => {
-    const at = await getEnvironment().catch((error: unknown) => {
+  const prepared = (): Promise<EngineEnvironment> =>
+    getEnvironment().catch((error: unknown) => {
       environment = undefined // a missing part may be installed before the next call
       throw error
     })
-    return createSandbox(at, options, spec, given)
-  }
   return {
     name: 'local',
-    create,
-    report: (given): Promise<SandboxReport> => probe({ getEnvironment, create: (spec) => create(spec, given) }),
+    create: async (spec, given = {}) => createSandbox(await prepared(), options, spec, given),
+    // Prepared once: a second time could come after `close`, and would take a slot that nobody releases.
+    report: async (given = {}): Promise<SandboxReport> => {
+      const at = prepared()
+      at.catch(() => undefined) // told by `create`
+      return probe({
+        getEnvironment: () => at,
+        create: async (spec) => createSandbox(await at, options, spec, given),
+      })
+    },
     async close() {
       const at = await environment?.catch(() => undefined)
       environment = undefined
@@ -138,7 +144,7 @@ function sandboxOf(
   const memoryKills = (): number | null => cgroup?.memoryKills() ?? null
   const closed = launched.closed.then(async (ending) => {
     memoryKills() // one last read, before the group with the counter is removed
-    launched.channel.close()
+    // The channel stays open until the sandbox is destroyed, because a slow reader may not have read its last frames.
     await release()
     return ending
   })

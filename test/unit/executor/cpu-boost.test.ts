@@ -57,6 +57,19 @@ describe('the CPU limit of a sandbox', () => {
     expect(order).toEqual(['0.25 CPUs', 'execute', 'restored'])
   })
 
+  test('an abort while it is lowered cancels the run before its start', async () => {
+    const stop = new AbortController()
+    const { sandbox, order } = makeLimitedSandbox([])
+    sandbox.lowerCpuLimit = async () => {
+      stop.abort()
+      await Promise.resolve()
+      return { [Symbol.asyncDispose]: async () => void order.push('restored') }
+    }
+    const lesser = new ScriptExecutor({ limits: { cpus: 0.25 } })
+    expect(await lesser.run({ ...request, sandbox, signal: stop.signal })).toMatchObject({ status: 'cancelled' })
+    expect(order).toEqual(['restored'])
+  })
+
   test('that cannot be lowered refuses the run, and one that is not restored destroys the sandbox', async () => {
     const lesser = new ScriptExecutor({ limits: { cpus: 0.25 } })
     const broken = makeLimitedSandbox([result(1), done()])

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { SandboxPool } from '../../../src/pool/sandbox-pool.ts'
 import { fakeEngine, fakeSpec } from '../../support/pool/fake-engine.ts'
-import { quiet } from './watch.ts'
+import { quiet, watch } from './watch.ts'
 
 /** The number of idle occasional sandboxes within the budget, beside the default one; a sandbox without a report counts 16 MiB. */
 const KEPT = 4
@@ -22,6 +22,21 @@ describe('PO-01: specs that are added at run time', () => {
     expect(engine.calls).toBe(1)
     await use(pool, 'x')
     expect(engine.calls).toBe(2)
+  })
+
+  it('that are given up while they are filled settle prewarm', async () => {
+    const engine = fakeEngine()
+    await using pool = new SandboxPool({ engine, specs: { default: fakeSpec(1) }, poolSize: 2 })
+    engine.manual = true
+    const warm = watch(pool.prewarm())
+    await quiet()
+    engine.pending[0]?.succeed()
+    await quiet()
+    expect(warm.state).toBe('pending')
+    pool.dropIdle('default')
+    await quiet()
+    expect(warm.state).toBe('fulfilled')
+    engine.succeedAll()
   })
 
   it('lose their idle sandboxes when all use more memory than the budget, least recently used first, and can be used again', async () => {

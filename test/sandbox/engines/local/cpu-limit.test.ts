@@ -85,6 +85,19 @@ describe.skipIf(skip)('a script that uses up a small share of the processor with
     expect([next.status, next.sandbox.id]).toEqual(['completed', result.sandbox.id])
   })
 
+  test('in a workspace keeps its limit after a run that a callback gives up', async () => {
+    using state = scopedDirectory()
+    await using sandglass = await open(state.path)
+    await using workspace = await sandglass.workspace()
+    const onEvent = ({ type }: { readonly type: string }): void => {
+      if (type === 'stdout') throw new Error('a defect of the caller')
+    }
+    await workspace.run('print(1)\nimport time\ntime.sleep(60)', { onEvent }).catch(() => undefined)
+    expect(quotaOf(state.path, workspace.id)).toBe('5000')
+    expect((await workspace.run('emit_result(1)')).status).toBe('completed')
+    expect(quotaOf(state.path, workspace.id)).toBe('5000')
+  })
+
   test('is gone within 1 s when its sandbox is destroyed', async () => {
     using state = scopedDirectory()
     await using sandglass = await open(state.path)

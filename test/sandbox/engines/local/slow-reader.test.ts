@@ -1,0 +1,11 @@
+import { expect, test } from 'vitest'
+import { createSandglass } from '../../../../src/index.ts'
+import { requireLocalEngine } from '../../../support/local-engine.ts'
+import { readSlowly } from '../../../support/slow-reader.ts'
+
+const { skip } = await requireLocalEngine()
+
+test.skipIf(skip)('a caller that reads slowly gets all of a run whose sandbox ends with it', async () => {
+  await using sandglass = await createSandglass({ engine: 'local', poolSize: 1 })
+  await expect(readSlowly(sandglass)).resolves.toBeUndefined()
+})
