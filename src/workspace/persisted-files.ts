@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import { SandglassError } from '../errors/index.ts'
+import { messageOf, SandglassError } from '../errors/index.ts'
 import {
   type EntryState,
   isSame,
@@ -25,7 +25,7 @@ export interface PersistOptions {
   /** The disk of the workspace, in bytes. Sparse files can have more; they would not fit when they are restored. */
   readonly maxBytes: number
   /** Called when a synchronisation fails for which no caller waits. */
-  readonly onError: (error: unknown) => void
+  readonly onError: (error: unknown) => void | Promise<void>
   /** Maximum time of the last synchronisation, in milliseconds. Default 120,000. */
   readonly lastSyncMs?: number
 }
@@ -46,7 +46,7 @@ export class PersistedFiles {
   readonly #link: Link
   readonly #lease: WorkspaceLease
   readonly #trees: StoredTrees
-  readonly #onError: (error: unknown) => void
+  readonly #onError: (error: unknown) => Promise<void>
   readonly #maxBytes: number
   readonly #lastSyncMs: number
   readonly #ended = new AbortController()
@@ -67,7 +67,7 @@ export class PersistedFiles {
     this.#link = link
     this.#lease = lease
     this.#trees = new StoredTrees(lease.store, lease.id)
-    this.#onError = options.onError
+    this.#onError = warnOfFailure(options.onError)
     link.lossNote = () =>
       this.#syncedAt === undefined
         ? '; none of its files were stored'
@@ -116,7 +116,7 @@ export class PersistedFiles {
     if (this.#ended.signal.aborted) return
     this.#isDirty = true
     this.sync().catch((error: unknown) => {
-      if (!this.#ended.signal.aborted) this.#onError(error)
+      if (!this.#ended.signal.aborted) void this.#onError(error)
     })
   }
 
@@ -175,9 +175,10 @@ export class PersistedFiles {
       if (this.#isOpen && this.#lease.endedBy === undefined)
         await unlessAborted(this.#storeLast(late), late, 'the last changes were being stored')
     } catch (error) {
-      this.#onError(late.aborted ? this.#lateError() : error)
+      void this.#onError(late.aborted ? this.#lateError() : error)
+    } finally {
+      await this.abandon(why)
     }
-    await this.abandon(why)
   }
 
   /** Releases the workspace in the state that the store has. Never rejects. */
@@ -312,6 +313,17 @@ export class PersistedFiles {
       await removePath(this.#link, path, { recursive: true, signal })
     } catch (error) {
       if (!(error instanceof SandglassError && error.code === 'path_not_found')) throw error
+    }
+  }
+}
+
+/** Makes a warning of what the callback of a user throws: it ends neither the host nor the release of the workspace. */
+function warnOfFailure(onError: PersistOptions['onError']): (error: unknown) => Promise<void> {
+  return async (error) => {
+    try {
+      await onError(error)
+    } catch (failure) {
+      process.emitWarning(`onSyncError failed: ${messageOf(failure)}`, { code: 'SANDGLASS_ON_SYNC_ERROR' })
     }
   }
 }

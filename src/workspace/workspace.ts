@@ -386,10 +386,13 @@ export class ActivityWorkspace implements WorkspaceActivities {
 
   async #end(why: SandglassError): Promise<void> {
     this.#idle.stop()
-    if (this.#persisted !== undefined) await this.#persisted.close(why)
-    this.#link.close(why)
-    await this.#destroy()
-    this.#claim.free()
+    try {
+      await this.#persisted?.close(why)
+      this.#link.close(why)
+    } finally {
+      await this.#destroy()
+      this.#claim.free()
+    }
   }
 
   /** Never rejects: the engine's own clean-up finds the remains of a sandbox that could not be ended. */
