@@ -37,20 +37,24 @@ class Connection extends Duplex implements ActivityHandler {
   }
 
   onFrame({ type }: { readonly type: string }): void {
-    if (type === 'dialed') this.emit('connect')
-    else if (type === 'output_end') this.push(null)
+    this.#notify(() => {
+      if (type === 'dialed') this.emit('connect')
+      else if (type === 'output_end') this.push(null)
+    })
   }
 
   onOutput(_stream: ActivityStream, bytes: Buffer): void {
     this.#unread += bytes.length
-    if (this.push(bytes)) this.#creditAll()
+    this.#notify(() => {
+      if (this.push(bytes)) this.#creditAll()
+    })
   }
 
   onEnd(end: ActivityEnd): void {
     if ('lost' in end) this.destroy(end.lost)
     else if (end.done.error !== null && !this.destroyed)
       this.destroy(failureOf('the connection failed', end.done.error))
-    else if (!this.readableEnded) this.push(null)
+    else if (!this.readableEnded) this.#notify(() => this.push(null))
   }
 
   override _read(): void {
@@ -75,6 +79,18 @@ class Connection extends Duplex implements ActivityHandler {
   async #send(bytes: Uint8Array, done: (error?: Error | null) => void): Promise<void> {
     const isSent = await this.#activity.write(bytes)
     done(isSent ? null : abortedError('the connection'))
+  }
+
+  /** Does what calls listeners of the user. What they throw ends this connection alone, and is uncaught as with a socket. */
+  #notify(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      this.destroy(error as Error)
+      process.nextTick(() => {
+        throw error
+      })
+    }
   }
 
   #creditAll(): void {
