@@ -1,6 +1,6 @@
 import type { DependencyRequest } from './dependencies.ts'
 import { ENGINE_NAMES, ENGINES, type EngineTable } from './engines/index.ts'
-import { SandglassError } from './errors/index.ts'
+import { ERROR_CODES, type ErrorCode, SandglassError } from './errors/index.ts'
 import type { PreparedEnvironment } from './environments/index.ts'
 import type { ExecutionResult, RunEvent, ToolEndpoint } from './executor/index.ts'
 import {
@@ -19,6 +19,7 @@ import {
   assertEnforced,
   DEFAULT_LIMITS,
   INSIDE,
+  type ReportReason,
   resolveLimits,
   type Sandbox,
   type SandboxCapabilities,
@@ -205,10 +206,16 @@ export class Workspaces {
     }
   }
 
-  /** A report needs a sandbox of its own, so a positive answer is cached. */
+  /**
+   * A report needs a sandbox of its own, so a positive answer is cached.
+   * @throws SandglassError the reason for a report that failed: it shows nothing.
+   */
   async #loadCapabilities(signal: AbortSignal): Promise<SandboxCapabilities> {
     if (this.#capabilities !== undefined) return this.#capabilities
-    const { capabilities } = await this.#engine.report({ signal })
+    const { capabilities, usable, reasons } = await this.#engine.report({ signal })
+    if (signal.aborted) throw abortedOpening()
+    const failure = usable ? undefined : reasons.find(({ severity }) => severity === 'error')
+    if (failure !== undefined) throw errorOf(failure)
     if (capabilities.workspaces === true) this.#capabilities = capabilities
     return capabilities
   }
@@ -297,6 +304,12 @@ function enginesWith(what: 'workspaces' | 'programs' | 'sessions' | 'checkpoints
     .filter(({ answer }) => answer !== 'no')
     .map(({ name, answer }) => `${name}${answer.replace(/^yes,?/, '')}`)
     .join(', ')
+}
+
+/** The error of a report. Its code may be that of a system call. */
+function errorOf({ code, message }: ReportReason): SandglassError {
+  const known = Object.hasOwn(ERROR_CODES, code) ? (code as ErrorCode) : 'sandbox_setup_failed'
+  return new SandglassError(known, message)
 }
 
 function abortedOpening(): SandglassError {
