@@ -107,8 +107,10 @@ export class SnapshotCache {
       const path = join(this.#directory, name)
       const isTemporary = name.startsWith('pyodide-') && !NAME.test(name)
       if (!isTemporary && !NAME.test(name)) continue
-      const { mtimeMs } = await stat(path)
-      if (Date.now() - mtimeMs > (isTemporary ? 3_600_000 : UNUSED_MS)) await rm(path, { force: true })
+      // Its writer may have renamed or removed it by now.
+      const found = await stat(path).catch(() => undefined)
+      if (found !== undefined && Date.now() - found.mtimeMs > (isTemporary ? 3_600_000 : UNUSED_MS))
+        await rm(path, { force: true })
     }
   }
 }

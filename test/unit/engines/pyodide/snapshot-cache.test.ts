@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
@@ -36,4 +36,12 @@ test.each([
   expect(await cache.isIntact(KEY)).toBe(true)
   damage(cache.pathOf(KEY))
   expect(await cache.isIntact(KEY)).toBe(false)
+})
+
+test('a temporary file of another writer that is renamed meanwhile keeps no snapshot from being written', async () => {
+  const cache = new SnapshotCache(directory)
+  const renamed = `${cache.pathOf(KEY)}.of-another-writer`
+  // Its name is read, and it is gone when it is looked at, as after a rename by its writer.
+  symlinkSync(join(directory, 'gone'), renamed)
+  expect(await cache.keep(KEY, Buffer.from('a snapshot'))).toEqual({ path: cache.pathOf(KEY) })
 })
