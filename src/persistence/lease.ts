@@ -75,7 +75,14 @@ export class WorkspaceLease {
         const next = { ...record, generation: record.generation + 1, owner: ownerState(token) }
         const written = await writeRecord(store, next, tag)
         if (written === undefined) continue
-        await refuseUnconditional(store, next, tag)
+        try {
+          await refuseUnconditional(store, next, tag)
+        } catch (error) {
+          // Nobody has this lease. If this fails, too, it expires.
+          const releasing = writeRecord(store, { ...next, owner: null }, written).catch(() => undefined)
+          await within(releasing, RELEASE_MS)
+          throw error
+        }
         return new WorkspaceLease(store, next, written, token, leaseMs)
       }
       if (now - began >= waitMs && (isRenewed || isFresh(owner, leaseMs))) throw ownedError(id, owner)

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import type { SandglassError } from '../../../src/errors/index.ts'
+import { SandglassError } from '../../../src/errors/index.ts'
 import { findStored, listStored, removeStored, WorkspaceLease } from '../../../src/persistence/index.ts'
 import { readRecord, writeRecord } from '../../../src/persistence/record.ts'
 import { StoredTrees } from '../../../src/persistence/stored-trees.ts'
@@ -58,6 +58,23 @@ test('nobody who lets go of a workspace waits longer than 5 s for a store that n
   } finally {
     vi.useRealTimers()
   }
+})
+
+test('a store that fails once while a workspace is acquired leaves it without an owner', async () => {
+  const memory = storeInMemory()
+  let writes = 0
+  const store: Store = {
+    ...memory,
+    async write(...args) {
+      writes += 1
+      if (writes === 2) throw new SandglassError('store_unreachable', 'it is down')
+      return memory.write(...args)
+    },
+  }
+  await expect(WorkspaceLease.acquire(store, 'w')).rejects.toMatchObject({ code: 'store_unreachable' })
+  const lease = await WorkspaceLease.acquire(store, 'w')
+  expect(lease.record.generation).toBe(2)
+  await lease.release()
 })
 
 test('of owners who ask at once, one gets a workspace', async () => {
