@@ -1,18 +1,6 @@
-import { chmodSync, createWriteStream } from 'node:fs'
+import { chmodSync, closeSync, createWriteStream, linkSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs'
 import { createHash, randomUUID } from 'node:crypto'
-import {
-  chmod,
-  constants,
-  copyFile,
-  type FileHandle,
-  link,
-  mkdir,
-  open,
-  realpath,
-  rename,
-  rm,
-  stat,
-} from 'node:fs/promises'
+import { chmod, constants, copyFile, type FileHandle, link, mkdir, open, realpath, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { errnoOf, messageOf, SandglassError } from '../errors/index.ts'
@@ -122,12 +110,12 @@ export async function mountInput(
     makeParents(directory, name)
     await mkdir(privateDirectory, { mode: 0o700 })
     const made = tree === undefined ? await makeDraft(source, draft, signal) : await makeTreeDraft(tree, draft, signal)
-    if (replace) await rename(target, replaced).catch(ignoreMissing)
-    await (tree === undefined ? moveFile : moveDirectory)(draft, target)
+    const move = tree === undefined ? moveFile : moveDirectory
+    if (replace) replaceBy(() => move(draft, target), target, replaced)
+    else move(draft, target)
     return { path: `${INSIDE.inputs}/${name}`, ...made }
   } catch (error) {
     const code = errnoOf(error)
-    if (replace) await rename(replaced, target).catch(() => undefined)
     if (signal.aborted) throw reasonOf(signal)
     if (code === 'EEXIST' || code === 'ENOTDIR' || code === 'ENOTEMPTY') throw takenError(name)
     if (error instanceof SandglassError) throw error
@@ -198,14 +186,27 @@ function makeParents(directory: string, name: string): void {
   }
 }
 
-function ignoreMissing(error: unknown): void {
-  if (errnoOf(error) !== 'ENOENT') throw error
+/** Replaces an input, in one step: otherwise another call for its name could put the old one back in place of a new one. */
+function replaceBy(move: () => void, target: string, replaced: string): void {
+  let isPresent = true
+  try {
+    renameSync(target, replaced)
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT') throw error
+    isPresent = false
+  }
+  try {
+    move()
+  } catch (error) {
+    if (isPresent) renameSync(replaced, target)
+    throw error
+  }
 }
 
-/** Moves a directory. Fails with EEXIST if the target exists (`rename` would replace an empty directory), and with ENOTEMPTY if it was filled meanwhile. */
-async function moveDirectory(draft: string, target: string): Promise<void> {
-  await mkdir(target)
-  await rename(draft, target)
+/** Moves a directory. Fails with EEXIST if the target exists; `rename` would replace an empty directory. */
+function moveDirectory(draft: string, target: string): void {
+  mkdirSync(target)
+  renameSync(draft, target)
 }
 
 /** The error for an input that must be read-only where it cannot be. */
@@ -227,13 +228,19 @@ function reasonOf({ reason }: AbortSignal): SandglassError {
 }
 
 /** Moves a file to its final name. Never replaces another file, and leaves none if it fails. */
-export async function moveFile(draft: string, target: string): Promise<void> {
-  if (await tryLink(draft, target)) return
-  await (await open(target, 'wx')).close()
+export function moveFile(draft: string, target: string): void {
   try {
-    await rename(draft, target)
+    linkSync(draft, target)
+    return
   } catch (error) {
-    await rm(target, { force: true }).catch(() => undefined)
+    if (errnoOf(error) === 'EEXIST') throw error
+  }
+  // A file system without hard links.
+  closeSync(openSync(target, 'wx'))
+  try {
+    renameSync(draft, target)
+  } catch (error) {
+    rmSync(target, { force: true })
     throw error
   }
 }

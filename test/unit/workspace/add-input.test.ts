@@ -85,9 +85,30 @@ test('a name that is taken keeps its file, whether the other is linked or copied
   expect(readdirSync(directory)).toEqual(['big'])
 })
 
+test('of inputs that replace one at the same time, one has its name, and never the old one', async () => {
+  const source = openTemporary('source')
+  const { signal } = new AbortController()
+  const add = async (directory: string, content: string): Promise<string> => {
+    const path = join(source, content)
+    writeFileSync(path, content)
+    await mountInput(directory, await checkInput('it', path, signal), signal, { replace: true })
+    return content
+  }
+  const news = ['1', '2', '3', '4']
+  for (let round = 0; round < 10; round += 1) {
+    const directory = openTemporary('inputs')
+    await add(directory, 'old')
+    expect(await Promise.all(news.map((content) => add(directory, content)))).toEqual(news)
+    expect(news).toContain(readFileSync(join(directory, 'it'), 'utf8'))
+    expect(readdirSync(directory)).toEqual(['it'])
+  }
+})
+
 test('a draft that cannot be moved leaves no file of its name', async () => {
   const directory = openTemporary('inputs')
-  await expect(moveFile(join(directory, '.gone'), join(directory, 'big'))).rejects.toMatchObject({ code: 'ENOENT' })
+  expect(() => moveFile(join(directory, '.gone'), join(directory, 'big'))).toThrow(
+    expect.objectContaining({ code: 'ENOENT' }),
+  )
   expect(readdirSync(directory)).toEqual([])
 })
 
