@@ -15,23 +15,40 @@ Udp: 0 0 {udp}
 SNMP6 = """Ip6InReceives\t{got}
 Ip6OutRequests\t{requests}
 Ip6OutOctets\t{octets}
+Ip6OutMcastOctets\t{octets}
 Icmp6OutMsgs\t{messages}
 Icmp6OutRouterSolicits\t{solicits}
+Icmp6OutNeighborSolicits\t{neighbors}
 Icmp6OutMLDv2Reports\t{reports}
+Udp6OutDatagrams\t{udp6}
 """
+# The kernel lists those that are not zero.
+TYPES = {"solicits": 133, "neighbors": 135, "reports": 143, "echoes": 128}
 START = dict(
     zip(
-        ("lo", "got", "sent", "packets", "errors", "ip_in", "ip_out", "udp", "requests", "octets", "messages", "solicits", "reports"),
-        (0, 1000, 472, 6, 0, 3, 4, 0, 5, 360, 5, 1, 4),
+        ("lo", "got", "sent", "packets", "errors", "ip_in", "ip_out", "udp", "requests", "octets", "messages", "solicits", "neighbors", "reports", "udp6", "echoes"),
+        (0, 1000, 472, 6, 0, 3, 4, 0, 5, 360, 5, 1, 0, 4, 0, 0),
     )
-)
-SOLICITED = {"sent": 70, "packets": 1, "requests": 1, "octets": 56, "messages": 1, "solicits": 1}
+)  # fmt: skip
+
+
+def announced(name, octets):
+    """What one packet of the kernel about itself changes."""
+    return {"sent": octets + 14, "packets": 1, "requests": 1, "octets": octets, "messages": 1, name: 1}
+
+
+def together(*all_more):
+    return {name: sum(more.get(name, 0) for more in all_more) for name in START}
+
+
+ANNOUNCED = [announced("solicits", 56), announced("neighbors", 72), announced("reports", 76), announced("reports", 96)]
 
 
 def files(has_interface, **more):
     values = {name: value + more.get(name, 0) for name, value in START.items()}
     dev = DEV + (ETH if has_interface else "")
-    return [text.format(**values).encode() for text in (dev, SNMP, SNMP6)]
+    types = [f"Icmp6OutType{number}\t{values[name]}\n" for name, number in TYPES.items() if values[name]]
+    return [text.format(**values).encode() for text in (dev, SNMP, SNMP6 + "".join(types))]
 
 
 class NetworkTest(unittest.TestCase):
@@ -45,18 +62,32 @@ class NetworkTest(unittest.TestCase):
 
     def test_beside_loopback_others_and_the_kernel_are_no_run(self):
         self.assertTrue(self.are_as_before(got=70, ip_in=1))
-        self.assertTrue(self.are_as_before(**SOLICITED))
-        self.assertTrue(self.are_as_before(**{name: 3 * value for name, value in SOLICITED.items()}, got=5))
+        for more in ANNOUNCED:
+            with self.subTest(more):
+                self.assertTrue(self.are_as_before(**more))
+                self.assertTrue(self.are_as_before(**together(more, more, more, {"got": 5})))
+        self.assertTrue(self.are_as_before(**together(*ANNOUNCED)))
 
     def test_with_loopback_alone_every_difference_is_a_run(self):
         self.assertFalse(self.are_as_before(has_interface=False, got=70))
-        self.assertFalse(self.are_as_before(has_interface=False, **SOLICITED))
+        for more in ANNOUNCED:
+            with self.subTest(more):
+                self.assertFalse(self.are_as_before(has_interface=False, **more))
 
     def test_whatever_a_run_sends_or_tries_to_send_is_seen(self):
-        for name in ("lo", "sent", "packets", "errors", "ip_out", "udp", "requests", "octets", "messages", "reports"):
+        for name in START.keys() - {"got", "ip_in"}:
             with self.subTest(name):
                 self.assertFalse(self.are_as_before(**{name: 1}))
-                self.assertFalse(self.are_as_before(**SOLICITED | {name: SOLICITED.get(name, 0) + 1}))
+                for more in ANNOUNCED:
+                    self.assertFalse(self.are_as_before(**together(more, {name: 1})))
+
+    def test_a_datagram_is_seen_beside_the_search_for_its_neighbor(self):
+        datagram = {"udp6": 1, "requests": 1, "octets": 49}
+        search = announced("neighbors", 72)
+        self.assertFalse(self.are_as_before(**together(search, datagram)))
+        self.assertFalse(self.are_as_before(**together(search, datagram, {"packets": 1, "sent": 63})))
+        echo = announced("echoes", 72)
+        self.assertFalse(self.are_as_before(**together(search, echo)))
 
     def test_an_interface_that_comes_is_a_difference(self):
         answers = [files(False), files(True)]
