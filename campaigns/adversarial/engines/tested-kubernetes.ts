@@ -15,11 +15,5 @@ export const KUBERNETES: TestedEngine = {
     return { skip: skip || isElsewhere, open: () => openEngine(JSON.stringify(options)) }
   },
   faults: new Map(),
-  excluded: new Map([
-    ['ISO-011', { why: 'the engine kubernetes has no packages of the host' }],
-    [
-      'RES-029',
-      { why: 'a flood whose reader is slow loses the sandbox now and then, see docs/limitations/kubernetes.md' },
-    ],
-  ]),
+  excluded: new Map([['ISO-011', { why: 'the engine kubernetes has no packages of the host' }]]),
 }

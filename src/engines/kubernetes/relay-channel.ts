@@ -44,7 +44,8 @@ export function attach(socket: WebSocket): Attached {
       socket.terminate()
       return
     }
-    socket.ping()
+    // The server answers a ping behind what waits for this reader, and passes nothing on meanwhile: no heartbeat either.
+    if (!socket.isPaused) socket.ping()
     socket.send(frameOf(new Uint8Array()), () => undefined)
   }, HEARTBEAT_MS)
   timer.unref()

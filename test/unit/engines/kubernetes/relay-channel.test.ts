@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { type Attached, attach } from '../../../../src/engines/kubernetes/relay-channel.ts'
 
@@ -19,6 +19,7 @@ beforeEach(async () => {
 })
 
 afterEach(() => {
+  vi.useRealTimers()
   attached.channel.close()
   server.close()
 })
@@ -69,4 +70,33 @@ test('a reader that takes nothing stops the server', async () => {
   await attached.channel.receive()
   // What neither side has read stays with the sender.
   expect(peer.bufferedAmount).toBeGreaterThan(8 << 20)
+})
+
+test('a reader that takes nothing sends heartbeats alone: the server would answer a ping behind what waits, and read nothing meanwhile', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval'] })
+  const heard: string[] = []
+  const socket = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  const connected = once(server, 'connection') as Promise<[WebSocket]>
+  await once(socket, 'open')
+  ;[peer] = await connected
+  peer.on('ping', () => heard.push('ping'))
+  peer.on('message', () => heard.push('heartbeat'))
+  const other = attach(socket)
+  const beat = async (): Promise<void> => {
+    const message = once(peer, 'message')
+    vi.advanceTimersByTime(5000)
+    await message
+  }
+  await beat()
+  peer.send(message(1, 'one'))
+  peer.send(message(1, 'two'))
+  // The first one is kept for the reader, and stops the socket.
+  await vi.waitUntil(() => socket.isPaused)
+  await beat()
+  expect(String(await other.channel.receive())).toBe('one')
+  expect(String(await other.channel.receive())).toBe('two')
+  void other.channel.receive()
+  await beat()
+  expect(heard).toEqual(['ping', 'heartbeat', 'heartbeat', 'ping', 'heartbeat'])
+  other.channel.close()
 })
