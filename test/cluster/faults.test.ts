@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { V1ContainerStateTerminated } from '@kubernetes/client-node'
 import { afterAll, describe, expect, test } from 'vitest'
 import { kubernetesEngine } from '../../src/engines/kubernetes/index.ts'
 import { createSandglass } from '../../src/index.ts'
@@ -113,6 +114,35 @@ describe.skipIf(skip)('a fault of the cluster', () => {
     },
   )
 
+  test(
+    'a pod to which nobody connects waits for the time of its start, and ends by itself',
+    { timeout: 90_000 },
+    async () => {
+      await using proxy = new ApiProxy(server())
+      const engine = kubernetesEngine({ ...(await through(proxy)), startTimeoutMs: 10_000, apiTimeoutMs: 2000 })
+      proxy.answer = ({ method, url = '' }) =>
+        url.includes('/exec?') || method === 'DELETE' ? { status: 503, message: 'etcd hangs' } : undefined
+      await expect(engine.create(SPEC)).rejects.toMatchObject({ code: 'kubernetes_unreachable' })
+      const [name = ''] = await podsOf(admin)
+      let ends: readonly (V1ContainerStateTerminated | undefined)[] = []
+      const problem = await eventually(async () => {
+        const { status } = await admin.readNamespacedPod({ name, namespace: NAMESPACE })
+        ends = (status?.containerStatuses ?? []).map(({ state }) => state?.terminated)
+        return ends.length === 2 && !ends.includes(undefined) ? undefined : JSON.stringify(status)
+      }, 40_000)
+      expect(problem).toBeUndefined()
+      for (const end of ends) {
+        const seconds = ((end?.finishedAt?.getTime() ?? 0) - (end?.startedAt?.getTime() ?? 0)) / 1000
+        // The start, and 4.5 s in which the network may be tried again, in whole seconds.
+        expect(seconds).toBeGreaterThanOrEqual(14)
+        expect(seconds).toBeLessThan(20)
+      }
+      proxy.answer = () => undefined
+      await engine.close()
+      expect(await podsOf(admin)).toEqual([])
+    },
+  )
+
   test('a pod that is evicted is a lost sandbox, and the next run works', async () => {
     const sg = await createSandglass({ engine: 'kubernetes', kubernetes: options, poolSize: 1 })
     try {
@@ -131,34 +161,6 @@ describe.skipIf(skip)('a fault of the cluster', () => {
     }
   })
 
-  test('a quota that is reached refuses a sandbox with its reason, and serves the next one when it is raised', async () => {
-    const namespace = `sandglass-quota-${process.pid}`
-    await admin.createNamespace({ body: { metadata: { name: namespace } } })
-    const path = process.env['SANDGLASS_TEST_KUBECONFIG'] ?? ''
-    const engine = kubernetesEngine({ ...options, kubeconfig: path, namespace })
-    try {
-      const body = { metadata: { name: 'tenant' }, spec: { hard: { pods: '0' } } }
-      await admin.createNamespacedResourceQuota({ namespace, body })
-      const reached = await eventually(async () => {
-        const { status } = await admin.readNamespacedResourceQuota({ name: 'tenant', namespace })
-        return status?.hard === undefined ? 'the quota is not in force' : undefined
-      }, 10_000)
-      expect(reached).toBeUndefined()
-      await expect(engine.create(SPEC)).rejects.toMatchObject({
-        code: 'kubernetes_refused',
-        message: expect.stringMatching(
-          /exceeded quota: tenant, requested: pods=1, used: pods=0, limited: pods=0/,
-        ) as string,
-        retryable: true,
-      })
-      await admin.deleteNamespacedResourceQuota({ name: 'tenant', namespace })
-      await (await engine.create(SPEC)).destroy()
-      await engine.close()
-    } finally {
-      await admin.deleteNamespace({ name: namespace })
-    }
-  })
-
   test('many sandboxes at once do not flood the API server', { timeout: 120_000 }, async () => {
     await using proxy = new ApiProxy(server())
     const engine = kubernetesEngine(await through(proxy))
@@ -173,6 +175,21 @@ describe.skipIf(skip)('a fault of the cluster', () => {
     // Four that start, each read up to 20 times a second at first, and six that end.
     expect(busiest).toBeLessThan(100)
     expect(proxy.requests.length).toBeLessThan(6 * 60)
+  })
+
+  test('runs ask the API server for nothing', async () => {
+    await using proxy = new ApiProxy(server())
+    const sg = await createSandglass({ engine: 'kubernetes', kubernetes: await through(proxy), poolSize: 1 })
+    try {
+      await sg.run('pass')
+      const before = proxy.requests.length
+      for (let run = 0; run < 50; run += 1) expect(await sg.run('pass')).toMatchObject({ status: 'step-done' })
+      // The host renews its lease, and looks for those of dead hosts.
+      const kept = /^PATCH .*\/leases\/|^GET .*\/(pods|leases)\?/
+      expect(proxy.requests.slice(before).filter(({ text }) => !kept.test(text))).toEqual([])
+    } finally {
+      await sg.close()
+    }
   })
 })
 

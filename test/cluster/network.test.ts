@@ -5,6 +5,7 @@ import { createSandglass } from '../../src/index.ts'
 import { resolveLimits, sandboxLimits } from '../../src/sandbox/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { changedConfig, NAMESPACE, podsOf, requireCluster } from '../support/kubernetes-cluster.ts'
+import { changePodNetworks, ipInPod } from '../support/pod-networks.ts'
 import { PolicyEnforcer, serveOnBridge } from '../support/policy-enforcer.ts'
 
 const { skip, options, admin, config } = await requireCluster()
@@ -122,6 +123,25 @@ except OSError as error: emit_result(type(error).__name__)`
         }
         expect(await sg.run('pass')).toMatchObject({ status: 'step-done', sandbox: { network: 'none' } })
 
+        const others = [
+          [['link', 'add', 'second', 'type', 'bridge'], /has the network interfaces eth0, second: the report/],
+          [
+            ['address', 'add', '2001:db8::7/64', 'dev', 'eth0', 'nodad'],
+            /address 2001:db8::7, of a kind that was not tried/,
+          ],
+        ] as const
+        for (const [change, message] of others) {
+          await using _changes = changePodNetworks(BRIDGE, isOwn, (pod) => {
+            ipInPod(pod, ...change)
+            if (change[0] === 'link') ipInPod(pod, 'link', 'set', change[2], 'up')
+          })
+          await expect(sg.run('pass')).rejects.toMatchObject({
+            code: 'sandbox_setup_failed',
+            message: expect.stringMatching(message) as string,
+          })
+        }
+        expect(await sg.run('pass')).toMatchObject({ status: 'step-done', sandbox: { network: 'none' } })
+
         await enforcer.ignore()
         await expect(sg.run('pass')).rejects.toMatchObject({
           code: 'sandbox_setup_failed',
@@ -133,6 +153,11 @@ except OSError as error: emit_result(type(error).__name__)`
     },
   )
 })
+
+/** True for a pod of this process: other tests have pods on the same bridge. */
+async function isOwn(pod: string): Promise<boolean> {
+  return (await podsOf(admin)).includes(pod)
+}
 
 /** A policy that allows the pods with these labels to reach everything. */
 function policyOf(

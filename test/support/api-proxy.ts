@@ -68,7 +68,7 @@ export class ApiProxy implements AsyncDisposable {
     const own = this.answer(request)
     if (own !== undefined) {
       response.writeHead(own.status, { 'content-type': 'application/json' })
-      response.end(JSON.stringify({ kind: 'Status', status: 'Failure', message: own.message, code: own.status }))
+      response.end(statusOf(own))
       return
     }
     const send = this.#target.protocol === 'https:' ? requestHttps : requestHttp
@@ -86,6 +86,12 @@ export class ApiProxy implements AsyncDisposable {
 
   #tunnel(request: IncomingMessage, socket: Socket, head: Buffer): void {
     this.#note(request)
+    const own = this.answer(request)
+    if (own !== undefined) {
+      const body = statusOf(own)
+      socket.end(`HTTP/1.1 ${own.status} Refused\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
+      return
+    }
     const { hostname, port, protocol } = this.#target
     const to = { host: hostname, port: Number(port) }
     const up = protocol === 'https:' ? connectTls({ ...to, rejectUnauthorized: false }) : connectTcp(to)
@@ -104,6 +110,10 @@ export class ApiProxy implements AsyncDisposable {
   #note({ method = '', url = '' }: IncomingMessage): void {
     this.requests.push({ atMs: performance.now(), text: `${method} ${url}` })
   }
+}
+
+function statusOf({ status, message }: NonNullable<Answer>): string {
+  return JSON.stringify({ kind: 'Status', status: 'Failure', message, code: status })
 }
 
 /** Options of an engine that reaches the API server by a proxy. */

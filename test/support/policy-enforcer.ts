@@ -1,11 +1,11 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
-import { join } from 'node:path'
 import type { CoreV1Api, KubeConfig, V1NetworkPolicy } from '@kubernetes/client-node'
 import { NetworkingV1Api } from '@kubernetes/client-node'
 import { NAMESPACE } from './kubernetes-cluster.ts'
+import { podNetworks } from './pod-networks.ts'
 
 /** A chain for packets by their source, and one by their destination. */
 const [BY_SOURCE, BY_DESTINATION] = ['SANDGLASS-TEST', 'SANDGLASS-TEST-TO']
@@ -15,8 +15,6 @@ const POLL_MS = 50
 const SWITCHES = { iptables: 'nf_call_iptables', ip6tables: 'nf_call_ip6tables' }
 type Program = keyof typeof SWITCHES
 const PROGRAMS = ['iptables', 'ip6tables'] as const
-/** The directory in which CNI keeps what it gave each pod. */
-const CNI_RESULTS = '/var/lib/cni/results'
 
 /**
  * The smallest network plugin that enforces policies, for a one-node cluster whose pods are on a bridge of this machine, which is named
@@ -139,34 +137,9 @@ function switchOf(bridge: string, program: Program): string {
   return `/sys/class/net/${bridge}/bridge/${SWITCHES[program]}`
 }
 
-interface CniResult {
-  readonly result: {
-    readonly interfaces: readonly { readonly mac: string; readonly sandbox?: string }[]
-    readonly ips: readonly { readonly address: string }[]
-  }
-}
-
 /** The IPv6 address that each pod of a network has on its link, by its IPv4 address: the kernel makes it from the hardware address. */
 function linkAddresses(network: string): ReadonlyMap<string, string> {
-  const files = readdirSync(CNI_RESULTS).filter((name) => name.startsWith(`${network}-`))
-  return new Map(
-    files.flatMap((name) => {
-      const text = readOrNothing(join(CNI_RESULTS, name))
-      if (text === '') return []
-      const { interfaces, ips } = (JSON.parse(text) as CniResult).result
-      const mac = interfaces.find(({ sandbox = '' }) => sandbox !== '')?.mac ?? ''
-      return ips.map(({ address }): [string, string] => [address.split('/')[0] ?? '', linkAddressOf(mac)])
-    }),
-  )
-}
-
-/** A pod that ends takes its file with it. */
-function readOrNothing(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return ''
-  }
+  return new Map(podNetworks(network).map(({ address, mac }) => [address, linkAddressOf(mac)]))
 }
 
 function linkAddressOf(mac: string): string {
