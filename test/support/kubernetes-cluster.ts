@@ -7,8 +7,9 @@ import type { KubernetesEngineOptions } from '../../src/engines/kubernetes/index
 import { skipFor } from './required.ts'
 import { runDirectory } from './run-directory.ts'
 
-const MANIFEST = resolve(import.meta.dirname, '../../deploy/kubernetes/sandglass.yaml')
-/** The names in the manifest. */
+/** The directory of the manifests. */
+export const MANIFESTS: string = resolve(import.meta.dirname, '../../deploy/kubernetes')
+/** The names in the manifest sandglass.yaml. */
 export const NAMESPACE = 'sandglass'
 const ACCOUNT = 'sandglass'
 
@@ -37,7 +38,7 @@ export async function requireCluster(): Promise<TestedCluster> {
   }
   config.loadFromFile(path)
   const admin = config.makeApiClient(CoreV1Api)
-  await applyManifest(KubernetesObjectApi.makeApiClient(config))
+  await applyManifest(config, 'sandglass.yaml')
   const image = process.env['SANDGLASS_TEST_KUBERNETES_IMAGE'] ?? ''
   const kubeconfig = await configOfAccount(config, admin)
   // A test may hold several sandboxes, and a node for tests may have two CPUs.
@@ -63,8 +64,14 @@ function writeConfig(text: string): string {
   return path
 }
 
-async function applyManifest(objects: KubernetesObjectApi): Promise<void> {
-  for (const document of parseAllDocuments(readFileSync(MANIFEST, 'utf8'))) {
+/** Creates or updates what a manifest of deploy/kubernetes has: as it is, or with other names. */
+export async function applyManifest(
+  config: KubeConfig,
+  name: string,
+  rename: (text: string) => string = (text) => text,
+): Promise<void> {
+  const objects = KubernetesObjectApi.makeApiClient(config)
+  for (const document of parseAllDocuments(rename(readFileSync(join(MANIFESTS, name), 'utf8')))) {
     const object = document.toJS() as KubernetesObject
     await objects.create(object).catch(async (error: unknown) => {
       // Another file of the tests was faster, or an earlier run left it.
