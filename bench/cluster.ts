@@ -2,7 +2,7 @@
  * Prints the figures of docs/kubernetes.md and docs/scale.md, by the current context of KUBECONFIG: `npm run bench:cluster`.
  * BENCH_KUBERNETES has options of the engine as JSON, BENCH_DOCKER_IMAGE and DOCKER_HOST are those of `npm run bench`, and BENCH_KUBELET
  * is the address of the kubelet where the API server does not pass requests on to it. `kubectl` must be on PATH. `-- --rounds N` sets the
- * number of warm runs (default: 200), `-- --many N` asks for so many sandboxes at once (default: 200, 0 for none), on a node that fits 20.
+ * number of warm runs (default: 200, 0 for none of the steps but the last), `-- --many N` asks for so many sandboxes at once (default: 200, 0 for none), on a node that fits 20.
  */
 import { execFile } from 'node:child_process'
 import { subscribe } from 'node:diagnostics_channel'
@@ -242,7 +242,8 @@ function flag(name: string, fallback: number): number {
   return at === -1 ? fallback : Number(process.argv[at + 1])
 }
 
-const rows = [...(await warm(flag('--rounds', 200))), await busy(1), await busy(4), await memory()]
+const rounds = flag('--rounds', 200)
+const rows = rounds === 0 ? [] : [...(await warm(rounds)), await busy(1), await busy(4), await memory()]
 const count = flag('--many', 200)
 if (count > 0) rows.push(...(await many(count)))
 process.stdout.write(`Machine: ${machine()}\nVersions: Node ${process.version}\n\n${table(rows, TITLES)}\n`)
