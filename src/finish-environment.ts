@@ -24,14 +24,17 @@ const OUTPUT = 'out/*'
 export class Finisher {
   readonly #engine: SandboxEngine
   readonly #signal: AbortSignal
+  readonly #onFinished: (path: string) => void
   /** Keyed by directory, because an environment that is installed again gets another one. */
   readonly #works = new Map<string, Promise<void>>()
   /** Settles when all work that was started has ended. */
   ended: Promise<void> = Promise.resolve()
 
-  constructor(engine: SandboxEngine, signal: AbortSignal) {
+  /** @param onFinished is called when files were added to the environment in this directory, and no more will be. */
+  constructor(engine: SandboxEngine, signal: AbortSignal, onFinished: (path: string) => void) {
     this.#engine = engine
     this.#signal = signal
+    this.#onFinished = onFinished
   }
 
   /** Never rejects: only the speed of imports depends on it. */
@@ -40,7 +43,12 @@ export class Finisher {
     const known = this.#works.get(path)
     if (known !== undefined) return known
     const spec = { limits, packages: path }
-    const work = this.ended.then(() => finishEnvironment(environment, this.#engine, spec, this.#signal)).catch(() => {})
+    const finish = async (): Promise<void> => {
+      if (isFinished(path)) return
+      await finishEnvironment(environment, this.#engine, spec, this.#signal)
+      if (isFinished(path)) this.#onFinished(path)
+    }
+    const work = this.ended.then(finish).catch(() => {})
     this.#works.set(path, work)
     this.ended = work
     return work
@@ -58,7 +66,6 @@ async function finishEnvironment(
   signal: AbortSignal,
 ): Promise<void> {
   const { path, target, modules } = environment
-  if (isFinished(path)) return
   await using sandbox = await engine.create(spec, { signal, background: true })
   const executor = new ScriptExecutor({
     mode: ExecutionMode.INTERACTIVE,

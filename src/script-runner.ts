@@ -102,8 +102,10 @@ export class ScriptRunner {
     this.approvals = new Approvals(options)
     this.#engine = engine
     this.#ownLimits = limitsOfRun({ ...options.limits })
-    this.#finisher = new Finisher(engine, this.#closed.signal)
     this.sandboxes = new WarmSandboxes(engine, options)
+    this.#finisher = new Finisher(engine, this.#closed.signal, (path) => {
+      if (engine.copiesPackages === true) this.sandboxes.pool.outdate(({ packages }) => packages === path)
+    })
     this.checkers = checkersOf(this.sandboxes.pool, this.sandboxes.plain)
     this.workspaces = new Workspaces(engine, this)
     this.sessions = new Sessions(this.workspaces, this)

@@ -61,8 +61,11 @@ export class PooledSandbox {
   #dead = false
   /** Ends the parking of its lease; null while that is not parked. */
   unpark: (() => void) | null = null
+  /** The generation of the stock in which its creation began. */
+  readonly generation: number
 
-  constructor(sandbox: Sandbox) {
+  constructor(sandbox: Sandbox, generation: number) {
+    this.generation = generation
     this.sandbox = withDestroyHook(sandbox, () => this.markDead())
   }
 

@@ -123,6 +123,14 @@ export class SandboxPool implements AsyncDisposable {
   }
 
   /**
+   * Replaces the sandboxes of matching specs, because new ones would have more: each of them, also of those that are being
+   * created, serves one more lease at most.
+   */
+  outdate(matches: (spec: SandboxSpec) => boolean): void {
+    for (const shelf of this.#shelves.values()) if (matches(shelf.spec)) shelf.outdate()
+  }
+
+  /**
    * Fills a spec, or all of them, without waiting for a checkout; resolves when `poolSize` sandboxes are there, or were given up
    * meanwhile ({@link dropIdle}, `maxIdleBytes`).
    * @throws the engine's error when one cannot be made (the pool continues to try in the background), or SandglassError

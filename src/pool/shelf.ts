@@ -117,6 +117,11 @@ export class Shelf {
     return bytes
   }
 
+  /** Lets what is there now, or is being created, serve one more lease, and then replaces it. */
+  outdate(): void {
+    this.#stock.outdate()
+  }
+
   /** Ends idle sandboxes, and keeps none warm until the next checkout. */
   dropIdle(): void {
     this.#refill.deactivate()
@@ -238,7 +243,7 @@ export class Shelf {
     const isMisused = how !== 'destroyed' && revokeClaim(pooled.sandbox)
     const { state } = pooled
     const fit = state.kind === 'leased' && how === 'released' && !isMisused && !pooled.dead ? state : undefined
-    if (fit !== undefined && pooled.uses < this.#options.maxUses) {
+    if (fit !== undefined && pooled.uses < this.#options.maxUses && !this.#stock.isOutdated(pooled)) {
       this.#recover(pooled, fit)
     } else {
       if (fit !== undefined) this.#counters.retired += 1

@@ -26,6 +26,7 @@ export class Stock {
   /** Creations and ends in progress. */
   readonly #unfinished = new Set<Promise<void>>()
   #onAllReturned: (() => void) | undefined
+  #generation = 0
 
   /** @param counters in which it counts sandboxes that were created and destroyed. */
   constructor(engine: SandboxEngine, spec: SandboxSpec, counters: Counters, events: StockEvents) {
@@ -48,6 +49,15 @@ export class Stock {
   /** The sandboxes that count towards the sizes of the pool: without those whose leases are parked. */
   get size(): number {
     return [...this.#sandboxes].filter(({ unpark }) => unpark === null).length
+  }
+
+  /** Makes everything outdated that is there or being created. */
+  outdate(): void {
+    this.#generation += 1
+  }
+
+  isOutdated({ generation }: PooledSandbox): boolean {
+    return generation !== this.#generation
   }
 
   countLeased(): number {
@@ -107,6 +117,7 @@ export class Stock {
 
   async #create(creation: AbortController, origin: Waiter | null): Promise<void> {
     let sandbox: Sandbox
+    const generation = this.#generation
     try {
       sandbox = await this.#engine.create(this.#spec, { signal: creation.signal, background: origin === null })
     } catch (error) {
@@ -116,7 +127,7 @@ export class Stock {
     }
     this.#creations.delete(creation)
     this.#counters.created += 1
-    const pooled = new PooledSandbox(sandbox)
+    const pooled = new PooledSandbox(sandbox, generation)
     this.#sandboxes.add(pooled)
     void sandbox.closed.then((ending) => this.#events.onClosed(pooled, ending.cause))
     this.#events.onMade(pooled)

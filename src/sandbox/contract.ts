@@ -38,6 +38,8 @@ export interface SandboxEngine {
   readonly name: string
   /** The place where its sandboxes run, if the environment decides it. A Python found there is cached for that place alone. */
   readonly place?: string
+  /** True if its sandboxes have packages as they were at their start, so that a later addition reaches only new ones. */
+  readonly copiesPackages?: boolean
   /** Reports what is in force on this machine, from probes with the production flags. Never throws for a missing part. */
   report(options?: { signal?: AbortSignal }): Promise<SandboxReport>
   /**
