@@ -34,6 +34,17 @@ def check_files(sizes):
             sys.exit(f"{path} has no limit of {size} bytes: the cluster does not size volumes in memory")
 
 
+def check_claims(paths):
+    """Ends if a volume of the user has nothing at a path: Kubernetes makes an empty directory there."""
+    for path in paths:
+        try:
+            names = os.listdir(path)
+        except OSError as error:
+            sys.exit(f"the claim has nothing there that scripts can read: {error}")
+        if not names:
+            sys.exit(f"{path}: the claim has nothing there")
+
+
 def check_process_count():
     """Ends if the kernel does not count the processes of this user, which nobody else on the node has."""
     import resource
@@ -79,6 +90,7 @@ def receive_streams(name, uid, start_sec):
 def join(config):
     receive_streams(config["name"], config["uid"], config["start_sec"])
     check_files(config["sizes"])
+    check_claims(config["claimed"])
     check_process_count()
 
 

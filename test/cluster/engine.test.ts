@@ -68,11 +68,10 @@ describe.skipIf(skip)('the engine kubernetes', () => {
     expect(told).toContain('(network_open)')
   })
 
-  test('has every limit in force, and refuses what it does not have', async () => {
+  test('has every limit in force', async () => {
     const engine = kubernetesEngine(options)
     await using sandbox = await engine.create(SPEC)
     expect(sandbox.info.limitsEnforced).toEqual(['memory', 'pids', 'cpu', 'disk', 'output', 'wall'])
-    await expect(engine.create({ ...SPEC, packages: '/tmp' })).rejects.toMatchObject({ code: 'feature_unavailable' })
     await engine.close()
   })
 

@@ -32,6 +32,10 @@ const CHECKS: Readonly<Record<keyof KubernetesEngineOptions, Check>> = {
       ? undefined
       : 'must be a list of objects with key, operator, value and effect',
   runtimeClassName: (value) => (isName(value) ? undefined : 'must be the name of a RuntimeClass'),
+  volumeClaims: (value) =>
+    isRecord(value) && Object.entries(value).every(([path, claim]) => isAbsolute(path) && isName(claim))
+      ? undefined
+      : 'must be names of claims by absolute paths, like { "/mnt/envs": "envs" }',
   cpuRequest: (value) =>
     typeof value === 'number' && value >= 0.01 && value <= 1024
       ? undefined

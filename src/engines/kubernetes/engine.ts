@@ -13,11 +13,13 @@ import {
 } from '../../sandbox/index.ts'
 import { Semaphore } from '../../support/index.ts'
 import { checkOptions } from './check-options.ts'
+import { Deliveries } from './deliver.ts'
 import { type EngineEnvironment, prepare } from './environment.ts'
 import { enforcedLimits, missingLimits } from './findings.ts'
 import { probeNetwork, RECHECK_SEC, recheckNetwork } from './network.ts'
 import type { KubernetesEngineOptions } from './options.ts'
 import type { ManagedPod } from './pod.ts'
+import { findDirectories, isSent, sentBytes } from './pod-directories.ts'
 import { placementOf, type PodPlan, TERMINATION_LOG } from './pod-spec.ts'
 import { probe } from './probe.ts'
 import { findFailure, startPod } from './start-pod.ts'
@@ -48,13 +50,13 @@ export function kubernetesEngine(options: KubernetesEngineOptions = {}): Sandbox
     }
   }
   const create = async (spec: SandboxSpec, given: CreateOptions = {}): Promise<Sandbox> => {
-    refuseDirectories(spec)
     const at = await unlessAborted(getEnvironment(), given.signal, 'reading the configuration of Kubernetes')
     return semaphore.run(() => createSandbox({ at, options, spec, given }), given.signal)
   }
   return {
     name: 'kubernetes',
     place: `${options.kubeconfig ?? process.env['KUBECONFIG'] ?? ''} ${options.context ?? ''}`,
+    copiesPackages: true,
     create,
     report: (given) =>
       probe({
@@ -79,19 +81,10 @@ export function kubernetesEngine(options: KubernetesEngineOptions = {}): Sandbox
     async close() {
       const at = await found?.catch(() => undefined)
       found = undefined
+      at?.archives.close()
       await at?.housekeeping.close()
     },
   }
-}
-
-/** Pods have no directories of this machine. */
-function refuseDirectories({ packages, toolsDir }: SandboxSpec): void {
-  const named = [...(packages === undefined ? [] : ['packages']), ...(toolsDir === undefined ? [] : ['toolsDir'])]
-  if (named.length === 0) return
-  throw new SandglassError(
-    'feature_unavailable',
-    `the engine kubernetes has no ${named.join(' and no ')} yet: put them into its image, or choose another engine`,
-  )
 }
 
 interface Creation {
@@ -123,23 +116,29 @@ function podBasics(
 }
 
 async function createWith(rootOnlyDir: string, { at, options, spec, given }: Creation): Promise<Sandbox> {
+  const { signal } = given
   const timeoutMs = options.startTimeoutMs ?? START_MS
+  const directories = await findDirectories(spec, options.volumeClaims)
   const plan: PodPlan = {
     name: `sandglass-${randomUUID()}`,
     ...podBasics(options),
     rootOnlyDir,
     cpuRequest: options.cpuRequest,
     spec,
+    directories,
     uid: FIRST_UID + 2 * randomInt(UID_PAIRS),
     marks: at.marks,
     programs: at.programs,
     startSec: Math.ceil(timeoutMs / 1000 + RECHECK_SEC),
   }
-  const { signal } = given
-  const { cluster, housekeeping, network } = at
-  const check = network && ((pod: V1Pod) => recheckNetwork(network, cluster, pod, plan.python, signal))
-  const start = { plan, timeoutMs, signal, abandon: () => housekeeping.abandon(plan.name) }
-  const pod = await startPod(cluster, check === undefined ? start : { ...start, check })
+  const { cluster, housekeeping, network, archives } = at
+  using deliveries = await Deliveries.pack(directories.filter(isSent), archives, signal)
+  const complete = async (pod: V1Pod): Promise<void> => {
+    if (network !== undefined) await recheckNetwork(network, cluster, pod, plan.python, signal)
+    await deliveries.send(cluster, plan, timeoutMs, signal)
+  }
+  const abandon = (): void => housekeeping.abandon(plan.name)
+  const pod = await startPod(cluster, { plan, timeoutMs, signal, complete, abandon })
   housekeeping.watch(pod)
   try {
     const ready = await awaitReady(pod.channel, {
@@ -154,10 +153,22 @@ async function createWith(rootOnlyDir: string, { at, options, spec, given }: Cre
     await pod.kill()
     if (why !== undefined) throw why
     if (pod.lastOutput().includes(WITHOUT_PEERS)) throw gvisorError(plan)
+    if (pod.lastOutput().includes(EMPTY_CLAIM)) throw emptyClaimError(plan, pod.lastOutput())
     throw error instanceof SandglassError
       ? error
       : new SandglassError('sandbox_setup_failed', messageOf(error), { cause: error })
   }
+}
+
+/** The words of harness/join.py for a directory that its claim does not have. */
+const EMPTY_CLAIM = 'the claim has nothing there'
+
+function emptyClaimError({ directories }: PodPlan, words: string): SandglassError {
+  const claims = directories.flatMap((one) => (isSent(one) ? [] : [`${one.claimName} (${one.subPath || '/'})`]))
+  return new SandglassError(
+    'packages_unreadable',
+    `kubernetes.volumeClaims: ${claims.join(', ')}: ${words.trim()}; check the paths in the claim, and that other users may read them`,
+  )
 }
 
 /** The words of harness/relay.py on gVisor. */
@@ -190,7 +201,7 @@ function verify({ checks }: ReadyFrame, { uid }: PodPlan): void {
 }
 
 function sandboxOf(
-  { name, spec: { limits } }: PodPlan,
+  { name, spec: { limits }, directories }: PodPlan,
   pod: ManagedPod,
   ready: ReadyFrame,
   isIsolated: boolean,
@@ -209,11 +220,18 @@ function sandboxOf(
       limits,
     },
     channel: pod.channel,
-    ready,
+    ready: withMemory(ready, directories),
     closed: pod.closed,
     // The harness counts and reports them at the end of each run.
     memoryKills: () => (limitsEnforced.includes('memory') ? 0 : null),
     destroy,
     [Symbol.asyncDispose]: destroy,
   }
+}
+
+/** Counts what was sent to the pod as memory of its idle sandbox. */
+function withMemory(ready: ReadyFrame, directories: PodPlan['directories']): ReadyFrame {
+  const { memory_bytes: own } = ready.checks
+  if (typeof own !== 'number') return ready
+  return { ...ready, checks: { ...ready.checks, memory_bytes: own + sentBytes(directories) } }
 }

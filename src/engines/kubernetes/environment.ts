@@ -1,3 +1,4 @@
+import { Archives } from './archive.ts'
 import { connect, type Cluster } from './cluster.ts'
 import { Housekeeping } from './housekeeping.ts'
 import type { NetworkFinding } from './network.ts'
@@ -11,6 +12,7 @@ export interface EngineEnvironment {
   readonly programs: PodPrograms
   readonly marks: OwnerMarks
   readonly housekeeping: Housekeeping
+  readonly archives: Archives
   /** The first one served; a pod that finds it open is made again with the next one. */
   readonly rootOnlyDirs: string[]
   /** The proof that sandboxes reach nothing, once a report has one. Every later sandbox is checked against it. */
@@ -30,7 +32,7 @@ export async function prepare(options: KubernetesEngineOptions): Promise<EngineE
   const marks = ownerMarks(await findOwnPod(cluster))
   const housekeeping = new Housekeeping(cluster, marks)
   housekeeping.begin()
-  return { cluster, programs, marks, housekeeping, rootOnlyDirs: directoriesOf(options) }
+  return { cluster, programs, marks, housekeeping, archives: new Archives(), rootOnlyDirs: directoriesOf(options) }
 }
 
 function directoriesOf({ rootOnlyDir }: KubernetesEngineOptions): string[] {

@@ -39,7 +39,16 @@ export interface KubernetesEngineOptions {
    * than CPUs (QoS class Guaranteed). Idle sandboxes use next to none.
    */
   readonly cpuRequest?: number
-  /** The time that a pod may take to be scheduled, to pull its image and to become ready, in milliseconds. Default 60,000. */
+  /**
+   * PersistentVolumeClaims of the namespace, by the directory of this host that has the same content: `{ '/mnt/envs': 'envs' }`. Of
+   * `packages`, `toolsDir` and environments of `dependencies`, pods mount those below such a directory from the claim, read-only. All
+   * others are sent to each pod. Default: none.
+   */
+  readonly volumeClaims?: Readonly<Record<string, string>>
+  /**
+   * The time that a pod may take to be scheduled and to pull its image, then to get its packages, then to become ready, each in
+   * milliseconds. Default 60,000.
+   */
   readonly startTimeoutMs?: number
   /** The time that the API server may take to answer a request, in milliseconds. Default 10,000. */
   readonly apiTimeoutMs?: number

@@ -1,7 +1,16 @@
-import type { V1Container, V1Pod, V1PodSpec, V1ResourceRequirements, V1SecurityContext } from '@kubernetes/client-node'
+import type {
+  V1Container,
+  V1Pod,
+  V1PodSpec,
+  V1ResourceRequirements,
+  V1SecurityContext,
+  V1Volume,
+  V1VolumeMount,
+} from '@kubernetes/client-node'
 import { harnessConfig, INSIDE, PYTHON_FLAGS, type SandboxSpec, scratchSizes } from '../../sandbox/index.ts'
 import type { KubernetesEngineOptions } from './options.ts'
 import { ISOLATED, type OwnerMarks } from './owner.ts'
+import { isSent, type PodDirectory, sentBytes } from './pod-directories.ts'
 import type { PodPrograms } from './programs.ts'
 
 /** The fields of a pod's spec that say where it runs and how its image is pulled. */
@@ -27,6 +36,8 @@ export interface PodPlan {
   /** The CPUs to reserve; undefined for the limit. */
   readonly cpuRequest: number | undefined
   readonly spec: SandboxSpec
+  /** The directories of the spec. */
+  readonly directories: readonly PodDirectory[]
   /** The uid of the sandbox; the container beside it has the next one. */
   readonly uid: number
   readonly marks: OwnerMarks
@@ -50,7 +61,9 @@ export const TERMINATION_LOG = '.termination-log'
 const EPHEMERAL_STORAGE = '64Mi'
 const RELAY_CPUS = 0.2
 const RELAY_IDLE_CPUS = 0.01
-const RELAY_MEMORY = '48Mi'
+/** Its limit where that reserves nothing: unpacking pandas takes half a second of processor time. */
+const RELAY_BURST_CPUS = 1
+const RELAY_MEMORY_BYTES = 48 * 1024 * 1024
 
 /** The pod of a sandbox, one measure a line. Namespaces with the Pod Security level `restricted` accept it. */
 export function podOf(plan: PodPlan): V1Pod {
@@ -89,22 +102,22 @@ export function podOf(plan: PodPlan): V1Pod {
           resources: resourcesOf(limits.cpus, plan.cpuRequest, String(limits.memoryBytes)),
           command: [plan.python, ...PYTHON_FLAGS, '-c', plan.programs.sandbox],
           args: [configOf(plan), joinConfig(plan)],
-          volumeMounts: mountsOf(plan).map(({ name, path, readOnly }) => ({ name, mountPath: path, readOnly })),
+          volumeMounts: [...mountsOf(plan).map(mountOf), ...plan.directories.map(mountOfDirectory)],
         },
         {
           ...containerOf(RELAY, plan, plan.uid + 1),
-          resources: resourcesOf(RELAY_CPUS, plan.cpuRequest === undefined ? undefined : RELAY_IDLE_CPUS, RELAY_MEMORY),
+          resources: relayResources(plan),
           command: [plan.python, ...PYTHON_FLAGS, '-c', plan.programs.relay, 'keep', String(plan.startSec)],
           env: [
             { name: 'RELAY', value: plan.programs.relay },
             { name: REACH, value: plan.programs.reach },
+            ...(plan.directories.some(isSent) ? [{ name: UNPACK, value: plan.programs.unpack }] : []),
           ],
+          // It fills what the sandbox can only read.
+          volumeMounts: plan.directories.filter(isSent).map(({ name, path }) => ({ name, mountPath: path })),
         },
       ],
-      volumes: mountsOf(plan).map(({ name, bytes }) => ({
-        name,
-        emptyDir: { medium: 'Memory', sizeLimit: String(bytes) },
-      })),
+      volumes: [...mountsOf(plan).map(({ name, bytes }) => inMemory(name, bytes)), ...plan.directories.map(volumeOf)],
     },
   }
 }
@@ -115,6 +128,14 @@ export const REACH = 'REACH'
 /** The start of the command that runs harness/reach.py, in a container with that variable. */
 export function reachCommand(python: string): readonly string[] {
   return [python, ...PYTHON_FLAGS, '-c', `import os; exec(os.environ["${REACH}"])`]
+}
+
+/** The variable with the text of harness/unpack.py. */
+const UNPACK = 'UNPACK'
+
+/** The command of an `exec` that fills a directory of the sandbox. */
+export function unpackCommand({ python }: PodPlan, path: string): readonly string[] {
+  return [python, ...PYTHON_FLAGS, '-c', `import os; exec(os.environ["${UNPACK}"])`, path]
 }
 
 /** The command of the `exec` that brings the channel. */
@@ -140,6 +161,13 @@ function resourcesOf(cpus: number, request: number | undefined, memory: string):
   return { limits, requests: { ...limits, cpu: milliCpus(Math.min(cpus, request ?? cpus)) } }
 }
 
+/** Directories that are sent stay in memory, which counts towards the container that wrote them. */
+function relayResources({ cpuRequest, directories }: PodPlan): V1ResourceRequirements {
+  const memory = String(RELAY_MEMORY_BYTES + sentBytes(directories))
+  if (cpuRequest === undefined) return resourcesOf(RELAY_CPUS, undefined, memory)
+  return resourcesOf(directories.some(isSent) ? RELAY_BURST_CPUS : RELAY_CPUS, RELAY_IDLE_CPUS, memory)
+}
+
 function milliCpus(cpus: number): string {
   return `${Math.ceil(cpus * 1000)}m`
 }
@@ -157,11 +185,12 @@ function securityContext(uid: number): V1SecurityContext {
   }
 }
 
-function configOf({ spec: { limits, preload = [], checker = false, activities = false } }: PodPlan): string {
+function configOf({ spec, directories }: PodPlan): string {
+  const { limits, preload = [], checker = false, activities = false } = spec
   return harnessConfig({
     limits,
-    packages: false,
-    toolsDir: false,
+    packages: directories.some(({ name }) => name === 'packages'),
+    toolsDir: directories.some(({ name }) => name === 'tools'),
     preload,
     checker,
     activities,
@@ -177,6 +206,7 @@ function joinConfig(plan: PodPlan): string {
     uid: plan.uid + 1,
     start_sec: plan.startSec,
     sizes: Object.fromEntries(scratchOf(plan).map(({ path, bytes }) => [path, bytes])),
+    claimed: plan.directories.filter((one) => !isSent(one)).map(({ path }) => path),
   })
 }
 
@@ -200,4 +230,24 @@ function scratchOf({ spec: { limits } }: PodPlan): readonly Mount[] {
 function mountsOf(plan: PodPlan): readonly Mount[] {
   // Message queues outlive the processes that made them: the file system that holds them is made inaccessible.
   return [...scratchOf(plan), { name: 'mqueue', path: '/dev/mqueue', bytes: 4096, readOnly: true }]
+}
+
+function mountOf({ name, path, readOnly }: Mount): V1VolumeMount {
+  return { name, mountPath: path, readOnly }
+}
+
+function mountOfDirectory(directory: PodDirectory): V1VolumeMount {
+  const { name, path } = directory
+  const within = isSent(directory) || directory.subPath === '' ? {} : { subPath: directory.subPath }
+  return { name, mountPath: path, readOnly: true, ...within }
+}
+
+function volumeOf(directory: PodDirectory): V1Volume {
+  const { name } = directory
+  if (isSent(directory)) return inMemory(name, directory.listing.volumeBytes)
+  return { name, persistentVolumeClaim: { claimName: directory.claimName, readOnly: true } }
+}
+
+function inMemory(name: string, bytes: number): V1Volume {
+  return { name, emptyDir: { medium: 'Memory', sizeLimit: String(bytes) } }
 }

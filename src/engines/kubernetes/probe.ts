@@ -35,7 +35,7 @@ export function probe(engine: {
 const NO_INTERFACE: NetworkFinding = { access: 'none', watched: [], families: [], facts: {} }
 
 function makeReport(
-  { cluster, housekeeping }: EngineEnvironment,
+  { cluster, housekeeping, archives }: EngineEnvironment,
   sandbox: Sandbox,
   image: string,
   network: NetworkFinding,
@@ -48,13 +48,15 @@ function makeReport(
     reasons: findWarnings(sandbox, network, housekeeping.problem),
     limitsEnforced: sandbox.info.limitsEnforced,
     network: network.access,
-    capabilities: { ...harnessCapabilities(sandbox, true), packages: false, toolsDir: false },
+    capabilities: harnessCapabilities(sandbox, true),
     probes: {
       server: cluster.server,
       context: cluster.context,
       namespace: cluster.namespace,
       image,
       python_version: sandbox.info.python,
+      // Beside the limit of a sandbox, and part of what its pod reserves.
+      packages_in_memory: archives.inMemory,
       ...checks,
       ...network.facts,
       ...factsOfWorkspaces(checks),

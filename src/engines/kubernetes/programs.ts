@@ -10,6 +10,8 @@ export interface PodPrograms {
   readonly relay: string
   /** Tells what a pod reaches; runs in the container beside the sandbox, before any script. */
   readonly reach: string
+  /** Fills a directory of the sandbox; runs in the container beside it, before any script. */
+  readonly unpack: string
   /** The harness, which goes first on the channel. */
   readonly harness: Uint8Array
 }
@@ -18,5 +20,11 @@ export interface PodPrograms {
 export function readPrograms(): PodPrograms {
   const { program, bytes } = packHarness()
   const read = (name: string): string => readFileSync(join(HARNESS_DIR, name), 'utf8')
-  return { sandbox: `${read('join.py')}\n${program}`, relay: read('relay.py'), reach: read('reach.py'), harness: bytes }
+  return {
+    sandbox: `${read('join.py')}\n${program}`,
+    relay: read('relay.py'),
+    reach: read('reach.py'),
+    unpack: read('unpack.py'),
+    harness: bytes,
+  }
 }

@@ -16,8 +16,8 @@ export interface PodStart {
   readonly plan: PodPlan
   readonly timeoutMs: number
   readonly signal: AbortSignal | undefined
-  /** A last check of the running pod, before anything of the sandbox begins; it throws. */
-  readonly check?: (pod: V1Pod) => Promise<void>
+  /** Checks and completes the running pod, before anything of the sandbox begins; it throws. */
+  readonly complete: (pod: V1Pod) => Promise<void>
   /** Called if the pod could not be removed now. */
   readonly abandon: () => void
 }
@@ -28,14 +28,14 @@ export interface PodStart {
  */
 export async function startPod(
   cluster: Cluster,
-  { plan, timeoutMs, signal, check, abandon }: PodStart,
+  { plan, timeoutMs, signal, complete, abandon }: PodStart,
 ): Promise<ManagedPod> {
   let isMade = false
   try {
     await createPod(cluster, plan, signal)
     isMade = true
     const pod = await untilRunning(cluster, plan, timeoutMs, signal)
-    await check?.(pod)
+    await complete(pod)
     const attached = attach(await cluster.exec(plan.name, RELAY, relayCommand(plan), signal))
     void attached.channel.send(plan.programs.harness).catch(() => undefined) // the end of the connection says more
     return new ManagedPod(cluster, plan.name, attached, abandon)

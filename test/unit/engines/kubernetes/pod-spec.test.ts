@@ -12,6 +12,7 @@ const PLAN: PodPlan = {
   rootOnlyDir: '/root',
   cpuRequest: undefined,
   spec: { limits: sandboxLimits(resolveLimits()) },
+  directories: [],
   uid: 1_000_002,
   marks: {
     labels: {},
@@ -19,7 +20,13 @@ const PLAN: PodPlan = {
     ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name: 'host', uid: 'u-1' }],
     lease: 'sandglass-1',
   },
-  programs: { sandbox: 'sandbox program', reach: 'reach', relay: 'relay program', harness: new Uint8Array() },
+  programs: {
+    sandbox: 'sandbox program',
+    reach: 'reach',
+    relay: 'relay program',
+    unpack: 'unpack program',
+    harness: new Uint8Array(),
+  },
   startSec: 60,
 }
 
@@ -82,6 +89,34 @@ describe('the pod of a sandbox', () => {
     expect(asked?.requests?.['memory']).toBe(asked?.limits?.['memory'])
   })
 
+  test('has directories that are sent read-only in memory, which the container beside it fills and pays for', () => {
+    const listing = { directory: '/here', entries: [], volumeBytes: 8192, memoryBytes: 12_288, fingerprint: '' }
+    const sent = { name: 'packages', path: '/packages', listing } as const
+    const claimed = { name: 'tools', path: '/tools', claimName: 'envs', subPath: 'a/b' } as const
+    const pod = podOf({ ...PLAN, directories: [sent, claimed] }).spec
+    const [own, beside] = pod?.containers ?? []
+    expect(own?.volumeMounts?.slice(-2)).toEqual([
+      { name: 'packages', mountPath: '/packages', readOnly: true },
+      { name: 'tools', mountPath: '/tools', readOnly: true, subPath: 'a/b' },
+    ])
+    expect(pod?.volumes?.slice(-2)).toEqual([
+      { name: 'packages', emptyDir: { medium: 'Memory', sizeLimit: '8192' } },
+      { name: 'tools', persistentVolumeClaim: { claimName: 'envs', readOnly: true } },
+    ])
+    expect(beside?.volumeMounts).toEqual([{ name: 'packages', mountPath: '/packages' }])
+    expect(Number(beside?.resources?.limits?.['memory']) - Number(relay?.resources?.limits?.['memory'])).toBe(12_288)
+    expect(own?.resources).toEqual(sandbox?.resources)
+    const burst = podOf({ ...PLAN, cpuRequest: 0.05, directories: [sent] }).spec?.containers[1]?.resources
+    expect([burst?.requests?.['cpu'], burst?.limits?.['cpu'], beside?.resources?.limits?.['cpu']]).toEqual([
+      '10m',
+      '1000m',
+      '200m',
+    ])
+    expect(beside?.resources?.requests).toEqual(beside?.resources?.limits)
+    expect(JSON.parse(own?.args?.[0] ?? '')).toMatchObject({ import_paths: ['/packages'], tools: '/tools' })
+    expect(JSON.parse(own?.args?.[1] ?? '')).toMatchObject({ claimed: ['/tools'] })
+  })
+
   test('tells neither container a secret', () => {
     expect(relayCommand(PLAN).slice(-5)).toEqual(['relay', 'sandglass-1', '1000002', '60', '30'])
     expect(JSON.parse(sandbox?.args?.[1] ?? '')).toMatchObject({ name: 'sandglass-1', uid: 1_000_003, start_sec: 60 })
@@ -97,6 +132,8 @@ describe('options', () => {
     [{ imagePullSecrets: ['../x'] }, 'kubernetes.imagePullSecrets: must be a list of names of secrets'],
     [{ nodeSelector: { disk: 1 } }, 'kubernetes.nodeSelector: must be labels of nodes'],
     [{ tolerations: [{ keys: 'x' }] }, 'kubernetes.tolerations: must be a list of objects with key'],
+    [{ volumeClaims: { envs: 'envs' } }, 'kubernetes.volumeClaims: must be names of claims by absolute paths'],
+    [{ volumeClaims: { '/envs': '../x' } }, 'kubernetes.volumeClaims: must be names of claims'],
     [{ cpuRequest: 0 }, 'kubernetes.cpuRequest: must be a number of CPUs from 0.01'],
     [{ startTimeoutMs: 0 }, 'kubernetes.startTimeoutMs: must be a number of milliseconds'],
     [{ context: '' }, 'kubernetes.context: must be the name of a context'],

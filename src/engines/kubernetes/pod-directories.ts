@@ -1,0 +1,86 @@
+import { stat } from 'node:fs/promises'
+import { resolve, sep } from 'node:path'
+import { SandglassError } from '../../errors/index.ts'
+import { INSIDE, type SandboxSpec } from '../../sandbox/index.ts'
+import { type Listing, listDirectory } from './directory.ts'
+
+/** A directory that a pod has read-only, where scripts import from. */
+export type PodDirectory = SentDirectory | ClaimedDirectory
+
+interface Place {
+  /** The name of its volume. */
+  readonly name: 'packages' | 'tools'
+  /** Its path in the sandbox. */
+  readonly path: string
+}
+
+/** A directory of this host that is sent to the pod, which has it in memory. */
+export interface SentDirectory extends Place {
+  readonly listing: Listing
+}
+
+/** A directory of a PersistentVolumeClaim. */
+export interface ClaimedDirectory extends Place {
+  readonly claimName: string
+  /** Empty for all of it. */
+  readonly subPath: string
+}
+
+/** The option `kubernetes.volumeClaims`: names of claims by directories of this host. */
+export type VolumeClaims = Readonly<Record<string, string>>
+
+/**
+ * Finds the directories of a spec: in a claim, or on this host.
+ * @throws SandglassError `packages_unreadable`.
+ */
+export async function findDirectories(
+  { packages, toolsDir }: SandboxSpec,
+  claims: VolumeClaims = {},
+): Promise<readonly PodDirectory[]> {
+  const wanted = [
+    { option: 'packages', directory: packages, name: 'packages', path: INSIDE.packages },
+    { option: 'toolsDir', directory: toolsDir, name: 'tools', path: INSIDE.tools },
+  ] as const
+  const found = wanted.map(async ({ option, directory, name, path }) => {
+    if (directory === undefined) return []
+    const claimed = claimOf(directory, claims)
+    if (claimed === undefined) return [{ name, path, listing: await listDirectory(option, directory) }]
+    await assertNoFile(option, directory)
+    return [{ name, path, ...claimed }]
+  })
+  return (await Promise.all(found)).flat()
+}
+
+/** True for a directory that is sent. */
+export function isSent(directory: PodDirectory): directory is SentDirectory {
+  return 'listing' in directory
+}
+
+/** The memory in a pod of the directories that are sent to it. */
+export function sentBytes(directories: readonly PodDirectory[]): number {
+  return directories.filter(isSent).reduce((sum, { listing }) => sum + listing.memoryBytes, 0)
+}
+
+/** The claim that has a directory of this host: the one of the longest prefix. */
+export function claimOf(
+  directory: string,
+  claims: VolumeClaims,
+): Pick<ClaimedDirectory, 'claimName' | 'subPath'> | undefined {
+  const [best] = Object.entries(claims)
+    .map(([prefix, claimName]) => ({ root: resolve(prefix), claimName }))
+    .filter(({ root }) => directory === root || directory.startsWith(root.endsWith(sep) ? root : root + sep))
+    .toSorted((a, b) => b.root.length - a.root.length)
+  if (best === undefined) return undefined
+  const subPath = directory
+    .slice(best.root.length)
+    .split(sep)
+    .filter((part) => part !== '')
+  return { claimName: best.claimName, subPath: subPath.join('/') }
+}
+
+/** The volume need not be mounted on this host. Where it is, a wrong path is told before a pod starts. */
+async function assertNoFile(option: string, directory: string): Promise<void> {
+  const found = await stat(directory).catch(() => undefined)
+  if (found?.isDirectory() === false)
+    throw new SandglassError('packages_unreadable', `${option}: ${directory} is not a directory`)
+}
