@@ -387,7 +387,7 @@ export class ActivityWorkspace implements WorkspaceActivities {
   async #end(why: SandglassError): Promise<void> {
     this.#idle.stop()
     try {
-      await this.#persisted?.close(why)
+      if (this.#persisted !== undefined) await this.#persisted.close(why)
       this.#link.close(why)
     } finally {
       await this.#destroy()
