@@ -91,7 +91,7 @@ export const WORKSPACE_MUTATIONS: readonly Mutation[] = [
           '    (await store.write(RECORDS_AREA, key, JSON.stringify(onDisk), (await store.read(RECORDS_AREA, key))?.tag ?? tag)) ?? force()\n' +
           '  return force()\n',
       },
-      { file: 'src/persistence/lease.ts', from: '        await refuseUnconditional(store, next, tag)\n', to: '' },
+      { file: 'src/persistence/lease.ts', from: '          await refuseUnconditional(store, next, tag)\n', to: '' },
     ],
     selected: [{ suite: 'lease', titles: ['who ask at once', 'cannot write again'] }],
     quick: [],
