@@ -52,9 +52,9 @@ def files(has_interface, **more):
 
 
 class NetworkTest(unittest.TestCase):
-    def are_as_before(self, has_interface=True, **more):
+    def are_as_before(self, has_interface=True, tentative=3, **more):
         answers = [files(has_interface), files(has_interface, **more)]
-        return NetworkCounters(lambda: answers.pop(0)).are_as_before()
+        return NetworkCounters(lambda: answers.pop(0), tentative).are_as_before()
 
     def test_equal_counters_are_as_before(self):
         self.assertTrue(self.are_as_before())
@@ -67,6 +67,13 @@ class NetworkTest(unittest.TestCase):
                 self.assertTrue(self.are_as_before(**more))
                 self.assertTrue(self.are_as_before(**together(more, more, more, {"got": 5})))
         self.assertTrue(self.are_as_before(**together(*ANNOUNCED)))
+
+    def test_a_search_for_a_gateway_is_a_run(self):
+        # Connecting a socket that sends nothing can start one. It looks like the announcement of an address.
+        search = announced("neighbors", 72)
+        self.assertFalse(self.are_as_before(tentative=0, **search))
+        self.assertTrue(self.are_as_before(tentative=1, **search))
+        self.assertFalse(self.are_as_before(tentative=1, **together(search, search)))
 
     def test_with_loopback_alone_every_difference_is_a_run(self):
         self.assertFalse(self.are_as_before(has_interface=False, got=70))

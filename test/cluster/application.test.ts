@@ -34,7 +34,13 @@ describe.skipIf(skip || IMPORT === '')('an application in the cluster', () => {
       importApplicationImage(IMAGE, IMPORT)
       await using network = BRIDGE === '' ? undefined : await connectPods(BRIDGE, config, `${NAME}-`)
       expect(BRIDGE === '').toBe(network === undefined)
-      const data = { SANDBOXES: '1', SANDBOX_IMAGE: options.image ?? '', SANDBOX_CPU_REQUEST: '0.05' }
+      // The network of the cluster may enforce no policy.
+      const data = {
+        SANDBOXES: '1',
+        SANDBOX_IMAGE: options.image ?? '',
+        SANDBOX_CPU_REQUEST: '0.05',
+        SANDBOX_NETWORK: 'open',
+      }
       await admin.createNamespacedConfigMap({ namespace: NAMESPACE, body: { metadata: { name: NAME }, data } })
       try {
         await applyManifest(config, 'application.yaml')

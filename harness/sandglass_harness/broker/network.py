@@ -13,11 +13,13 @@ _MAX_BYTES = 1 << 16
 # counters alone: its own packets are counted on their way out, or by loopback.
 _RECEIVED = ("Ip:In", "Icmp:In", "IcmpMsg:In", "Ip6In", "Icmp6In", "dev:In")
 # There the kernel itself looks for routers, makes sure that its addresses are nobody else's, and reports its groups: in the first seconds of
-# an interface, and when a router asks. No script can: it has no raw sockets and joins no groups (script/seccomp.py). Before the kernel
-# looks for the neighbour to whom a script sends something, it has counted what the script sends.
+# an interface, and when a router asks. No script can: it has no raw sockets and joins no groups (script/seccomp.py). A script can have
+# the kernel look for a gateway, by connecting a socket: so each address that was tentative at first may be announced once, and no more.
+_SOLICITS = "Icmp6OutNeighborSolicits"
+_TENTATIVE = 0x40  # IFA_F_TENTATIVE of linux/if_addr.h
 _ANNOUNCEMENTS = (
     "Icmp6OutRouterSolicits",
-    "Icmp6OutNeighborSolicits",
+    _SOLICITS,
     "Icmp6OutMLDv2Reports",
     "Icmp6OutGroupMembResponses",
     "Icmp6OutGroupMembReductions",
@@ -29,25 +31,39 @@ _ETHERNET_BYTES = 14
 # The kernel lists these only once they are not zero.
 _LISTED_LATE = ("Icmp6InType", "Icmp6OutType", "IcmpMsg:")
 
+
 class NetworkCounters:
     """The counters before the first run."""
 
-    def __init__(self, read=None):
+    def __init__(self, read=None, tentative=None):
         opened = [integrity.open_proc(name) for name in _FILES] if read is None else []
         self._files = [fd for fd in opened if fd is not None]  # a kernel without IPv6 lacks the last one
         self._read = read or self._read_files
+        self._tentative = _count_tentative() if tentative is None else tentative
         self._normal = self._read()
 
     def are_as_before(self):
         """True if no run has used or tried to use the network. Only the end of the sandbox resets the counters."""
         now = self._read()
-        return now == self._normal or _are_others(self._normal, now)
+        return now == self._normal or _are_others(self._normal, now, self._tentative)
 
     def _read_files(self):
         return [os.pread(fd, _MAX_BYTES, 0) for fd in self._files]
 
 
-def _are_others(before, now):
+def _count_tentative():
+    """Returns the number of IPv6 addresses that the kernel has yet to announce."""
+    fd = integrity.open_proc("net/if_inet6")
+    if fd is None:
+        return 0
+    try:
+        lines = os.pread(fd, _MAX_BYTES, 0).splitlines()
+    finally:
+        os.close(fd)
+    return sum(int(line.split()[4], 16) & _TENTATIVE != 0 for line in lines)
+
+
+def _are_others(before, now, tentative):
     """True if others, or the kernel, account for every difference. Never in a namespace that has loopback alone."""
     try:
         old, new = _parse(before), _parse(now)
@@ -58,6 +74,8 @@ def _are_others(before, now):
         return False
     more = {name: new.get(name, 0) - old.get(name, 0) for name in old.keys() | new.keys()}
     sent = {name: number for name, number in more.items() if not name.startswith(_RECEIVED)}
+    if sent.get(_SOLICITS, 0) > tentative:
+        return False
     count = sum(sent.pop(name, 0) for name in _ANNOUNCEMENTS)
     octets = sent.pop("Ip6OutOctets", 0) if count else 0
     expected = dict.fromkeys(_PACKETS, count)

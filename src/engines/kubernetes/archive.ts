@@ -167,7 +167,7 @@ async function* encodeFile(directory: string, { path }: Entry): AsyncGenerator<B
   if (file === undefined) return
   try {
     const found = await file.stat()
-    if (!found.isFile()) throw new Error(`${path} was replaced meanwhile`)
+    if (!found.isFile() || (found.mode & 0o004) === 0) throw new Error(`${path} was replaced meanwhile`)
     const { size, mode } = found
     yield headerOf({
       kind: 'file',

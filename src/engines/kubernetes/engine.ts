@@ -129,7 +129,8 @@ async function createWith(rootOnlyDir: string, { at, options, spec, given }: Cre
     uid: FIRST_UID + 2 * randomInt(UID_PAIRS),
     marks: at.marks,
     programs: at.programs,
-    startSec: Math.ceil(timeoutMs / 1000 + RECHECK_SEC),
+    // Sending directories has a time of its own.
+    startSec: Math.ceil(((directories.some(isSent) ? 2 : 1) * timeoutMs) / 1000 + RECHECK_SEC),
   }
   const { cluster, housekeeping, network, archives } = at
   using deliveries = await Deliveries.pack(directories.filter(isSent), archives, signal)
