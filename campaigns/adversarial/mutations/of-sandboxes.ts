@@ -242,7 +242,7 @@ export const SANDBOX_MUTATIONS: readonly Mutation[] = [
     patches: [
       {
         file: `${HARNESS}/broker/network.py`,
-        from: '        return now == self._normal or _are_others(self._normal, now)\n',
+        from: '        return now == self._normal or _are_others(self._normal, now, self._tentative)\n',
         to: '        return len(now) == len(self._normal)\n',
       },
     ],
