@@ -89,9 +89,9 @@ async function tryOnce(prepared: Prepared, size: number): Promise<Cost> {
   await sleep(TICK_MS)
   const before = startPeak()
   const longestStall = watchStalls(RESOLUTION_MS)
-  const spentBefore = await threadMsAtRest()
+  const spentBefore = threadMsAtRest()
   const outcome = outcomeOf(await prepared.act())
-  const cpuMs = (await threadMsAtRest()) - spentBefore
+  const cpuMs = threadMsAtRest() - spentBefore
   await sleep(TICK_MS) // a stall shows when the next timer is late
   return { size, cpuMs, stallMs: longestStall(), outcome, grownBytes: memoryOf('VmHWM') - before }
 }

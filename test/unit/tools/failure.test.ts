@@ -83,7 +83,7 @@ describe('errors in scripts contain no secrets', () => {
     ])
   })
 
-  test('and a long one costs time only at the first failure', async () => {
+  test('and a long one costs time only at the first failure', () => {
     vi.stubEnv('OWN_KEY', Array.from({ length: 800 }, (_, index) => index.toString(36)).join('+'))
     const tool = prepareTool(
       defineTool({
@@ -94,14 +94,14 @@ describe('errors in scripts contain no secrets', () => {
         execute: () => null,
       }),
     )
-    const timeOf = async (failures: number): Promise<number> => {
-      const before = await threadMsAtRest()
+    const timeOf = (failures: number): number => {
+      const before = threadMsAtRest()
       for (let count = 0; count < failures; count += 1) toolFailure(tool, 'no route', (text) => text)
-      return (await threadMsAtRest()) - before
+      return threadMsAtRest() - before
     }
-    const first = await timeOf(1)
+    const first = timeOf(1)
     // The collection of garbage can fall into one of them.
-    expect(Math.min(await timeOf(20), await timeOf(20), await timeOf(20))).toBeLessThan(first)
+    expect(Math.min(timeOf(20), timeOf(20), timeOf(20))).toBeLessThan(first)
   })
 
   test('those of the run and those of the tool, in message and code', async () => {
