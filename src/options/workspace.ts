@@ -38,7 +38,10 @@ export interface WorkspaceOptions {
   readonly store?: Store
   /** With `persist`: how many seconds to wait until the current owner closes it, from 0 to 604,800. Default 0. */
   readonly waitSec?: number
-  /** With `persist`: called for a synchronisation that failed and that no call waits for. The next one tries again. */
+  /**
+   * With `persist`: called for a synchronisation that failed and that no call waits for. The next one tries again. If it throws, or its
+   * promise rejects, the process gets the warning `SANDGLASS_ON_SYNC_ERROR`.
+   */
   readonly onSyncError?: (error: unknown) => void
   /** Closes it, also while it is being opened. */
   readonly signal?: AbortSignal
