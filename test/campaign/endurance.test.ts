@@ -69,13 +69,21 @@ test.skipIf(skip)(
     expect(end.headMiB - middle.headMiB).toBeLessThan(4)
     expect(end.brokerMiB - middle.brokerMiB).toBeLessThan(2)
     expect(end.hostMiB - middle.hostMiB).toBeLessThan(4)
-    expect(second.p50).toBeLessThan(3 * first.p50)
+    // Other work on the machine comes and goes, and slows down the quickest cells least.
+    expect(second.p10).toBeLessThan(3 * first.p10)
   },
   600_000,
 )
 
-/** Runs cells one directly after the other. Returns how many milliseconds one took, in all and in each fifth. */
-async function runCells(session: Session, count: number): Promise<{ readonly p50: number; readonly fifths: number[] }> {
+/** The milliseconds that a cell took: in all, and the median of each fifth. */
+interface Taken {
+  readonly p10: number
+  readonly p50: number
+  readonly fifths: number[]
+}
+
+/** Runs cells one directly after the other. */
+async function runCells(session: Session, count: number): Promise<Taken> {
   const source = `n += 1 # ${'x'.repeat(SOURCE_CHARACTERS / CELLS)}\nn`
   const taken: number[] = []
   for (let n = 0; n < count; n += 1) {
@@ -86,7 +94,8 @@ async function runCells(session: Session, count: number): Promise<{ readonly p50
   }
   const fifth = count / 5
   const fifths = Array.from({ length: 5 }, (_, n) => summarize(taken.slice(n * fifth, (n + 1) * fifth)).p50)
-  return { p50: summarize(taken).p50, fifths }
+  const sorted = taken.toSorted((a, b) => a - b)
+  return { p10: sorted[Math.floor(count / 10)] ?? Number.NaN, p50: summarize(taken).p50, fifths }
 }
 
 /** The holdings of a session in its head, its broker and its host. */

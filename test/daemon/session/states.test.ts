@@ -26,7 +26,7 @@ describe.skipIf(skip)('in a session of the engine docker', () => {
 
   test('a timeout tells of a lock that nothing can release', async () => {
     await using session = await workspace.session()
-    const cell = await session.run('import queue\nqueue.Queue().get()', { timeoutSec: 0.7 })
+    const cell = await session.run('import queue\nqueue.Queue().get()', { timeoutSec: 3 })
     expect(cell).toMatchObject({
       status: 'timed-out',
       state: 'rolled-back',

@@ -133,11 +133,16 @@ test('two sessions of a workspace share its files and nothing else, and one cell
     value: ['s', false, false],
   })
   const beside: unknown[] = []
-  const onLog = async (): Promise<void> => {
-    for (const call of [() => other.run('1'), () => kept.run('1'), () => ws.run('pass'), () => ws.get('shared.txt')])
-      beside.push(await call().catch(({ code }: { code: string }) => code))
-  }
-  await kept.run('emit_log("begun")\nimport time; time.sleep(0.2)', { onLog })
+  const meet = defineTool({
+    name: 'meet',
+    description: 'Tries what else a workspace has.',
+    input: z.object({}),
+    execute: async () => {
+      for (const call of [() => other.run('1'), () => kept.run('1'), () => ws.run('pass'), () => ws.get('shared.txt')])
+        beside.push(await call().catch(({ code }: { code: string }) => code))
+    },
+  })
+  expect(await kept.run('meet()', { tools: [meet] })).toMatchObject({ error: null })
   expect(beside).toEqual(['sandbox_busy', 'sandbox_busy', 'sandbox_busy', 'sandbox_busy'])
   expect(await other.run('2')).toMatchObject({ value: 2 })
 })
@@ -206,7 +211,8 @@ test('a session whose process is killed between two cells is lost, and the works
   await session.run('x = 1')
   for (const { pid } of allProcesses().filter(({ pid: each }) => commandLineOf(each).includes(own.id)))
     process.kill(pid, 'SIGKILL')
-  await expect.poll(() => session.run('x').catch(({ code }: { code: string }) => code)).toBe('session_lost')
+  const codeOfRun = (): Promise<unknown> => session.run('x').catch(({ code }: { code: string }) => code)
+  await expect.poll(codeOfRun, { timeout: 20_000 }).toBe('session_lost')
   await using next = await own.session()
   expect(await next.run('open("still.txt").read()')).toMatchObject({ value: 'still' })
 })

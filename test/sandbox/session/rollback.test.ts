@@ -44,15 +44,15 @@ test('an exception rolls back if that is asked for', async () => {
 
 test('a rollback ends the programs and threads of the cell, and names them', async () => {
   await using session = await sg.session()
-  await session.run('import subprocess, threading, time\nlines = []')
+  await session.run('import os, subprocess, threading, time\nlines = []')
   const background =
-    'def write():\n    while True: open("grows", "a").write("x")\nthreading.Thread(target=write).start()\n'
+    'def write():\n    while True: open("grows", "a").write("x")\nthreading.Thread(target=write).start()\nwhile not os.path.exists("grows"): pass\n'
   const broken = await session.run(`${background}subprocess.Popen(["sleep", "1000"], start_new_session=True)\n1 / 0`, {
     onError: 'rollback',
   })
   expect(broken).toMatchObject({ state: 'rolled-back', ended: ['sleep'] })
   const after = await session.run(
-    'import os\nsize = os.path.getsize("grows")\ntime.sleep(0.2)\n[size == os.path.getsize("grows"), threading.active_count()]',
+    'size = os.path.getsize("grows")\ntime.sleep(0.2)\n[size == os.path.getsize("grows"), threading.active_count()]',
   )
   expect(after.value).toEqual([true, 1])
 })
@@ -67,20 +67,20 @@ libc.pthread_mutex_lock(mutex)`
   const ownTimer = `import signal\nsignal.signal(signal.SIGALRM, lambda *_: lock.release())
 signal.setitimer(signal.ITIMER_REAL, 1000)\n${twice}`
   const tool = defineTool({ name: 'tool', description: '', input: z.object({}), effect: 'read', execute: () => 1 })
-  await using session = await sg.session({ timeoutSec: 1 })
+  await using session = await sg.session({ timeoutSec: 2 })
   const cells = async (): Promise<(string | null)[]> => [
     (await session.run(twice)).error,
     (await session.run(inC)).error,
     (await session.run(twice, { tools: [tool] })).error,
   ]
   const runOf = async (script: string): Promise<string | null> =>
-    (await sg.run(script, { limits: { executionTimeoutSec: 1 } })).error
+    (await sg.run(script, { limits: { executionTimeoutSec: 2 } })).error
   const [ofCells, ...ofRuns] = await Promise.all([cells(), runOf(twice), runOf(inC), runOf(ownTimer)])
   const told = expect.stringContaining(
-    'Script timed out after 1s; it waits for a lock that nothing can release any more',
+    'Script timed out after 2s; it waits for a lock that nothing can release any more',
   ) as string
   expect(ofCells).toEqual([told, told, told])
-  expect(ofRuns).toEqual([told, told, 'Script timed out after 1s'])
+  expect(ofRuns).toEqual([told, told, 'Script timed out after 2s'])
 })
 
 test('a neighbour is unharmed by a rollback', async () => {
@@ -129,7 +129,7 @@ test('a session whose process ends again and again between two cells is lost', a
     effect: 'read',
     execute: () => null,
   })
-  const timer = 'signal.signal(signal.SIGALRM, signal.SIG_DFL)\nsignal.setitimer(signal.ITIMER_REAL, 0.5, 0.5)'
+  const timer = 'signal.signal(signal.SIGALRM, signal.SIG_DFL)\nsignal.setitimer(signal.ITIMER_REAL, 1, 1)'
   await session.run(`import signal\n${timer}`, { tools: [tool] })
   const state = (): Promise<unknown> => session.variables().catch((error: unknown) => error)
   await expect.poll(state, { timeout: 20_000 }).toMatchObject({ code: 'session_lost' })

