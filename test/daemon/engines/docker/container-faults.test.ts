@@ -171,7 +171,8 @@ describe.skipIf(skip)('50 containers that are requested at once', () => {
     )
     console.log(`50 containers at once: ${Math.round(performance.now() - from)} ms, at most ${most} were starting`)
     expect([asked, most <= Math.max(2, cpus)]).toEqual([50, true])
-    await Promise.all(made.map((sandbox) => sandbox.destroy()))
+    // One after the other: Docker before 23.0 can lock up when many end at once (docs/limitations/docker.md).
+    for (const sandbox of made) await sandbox.destroy()
     // It took more than a minute when the client listed every open connection at each call.
     const { user, system } = process.cpuUsage(cpuBefore)
     expect((user + system) / 1e6).toBeLessThan(20)
