@@ -16,6 +16,8 @@ export interface CampaignOptions {
   readonly stopMs: number
   /** Number of hosts per engine that run at the same time. */
   readonly lanes: number
+  /** How often a fault is tried that breaks nothing but its bound on time. Default 1. */
+  readonly attempts?: number
   /** Image for the engine docker. */
   readonly image?: string
   /** Run only the kinds whose name contains this text. */
@@ -97,7 +99,7 @@ function planOf({ faults, seed, engines, only }: CampaignOptions): readonly Plan
 
 async function runLane(
   planned: readonly PlannedFault[],
-  { stopMs, image }: CampaignOptions,
+  { stopMs, attempts = 1, image }: CampaignOptions,
   done: (entry: Entry) => void,
 ): Promise<void> {
   const [first] = planned
@@ -106,14 +108,19 @@ async function runLane(
   for (const { number, engine, kind, random } of planned) {
     const { boundMs, boundWhy } = kind
     const from = performance.now()
-    const struck = await strike(lane, kind, random, stopMs).catch((error: unknown) => unexpected(error, from))
+    let struck: StrikeResult
+    let attempt = 0
+    do {
+      struck = await strike(lane, kind, random, stopMs).catch((error: unknown) => unexpected(error, from))
+      attempt += 1
+    } while (struck.isOnlyLate && attempt < attempts)
     done({ number, engine, name: nameOf(kind), boundMs, boundWhy, ...struck })
   }
 }
 
 function unexpected(error: unknown, from: number): StrikeResult {
   const message = error instanceof Error ? error.message : String(error)
-  const nothing = { meanwhile: {}, recoveryMs: 0, left: [] }
+  const nothing = { meanwhile: {}, recoveryMs: 0, left: [], isOnlyLate: false }
   return { said: 'the driver failed', settleMs: performance.now() - from, ...nothing, breaches: [message] }
 }
 

@@ -21,6 +21,8 @@ export interface StrikeResult {
   /** Time from the end of the fault to the next successful run. */
   readonly recoveryMs: number
   readonly left: readonly string[]
+  /** True if it broke no expectation but its bound on time, to which other work on the machine adds. */
+  readonly isOnlyLate: boolean
   /** Descriptions of everything that broke a bound or an expectation. */
   readonly breaches: readonly string[]
 }
@@ -68,8 +70,8 @@ export async function strike(lane: Lane, kind: FaultKind, random: Random, stopMs
   const gone: { at: number; problem?: string } = await orphans
   if (gone.problem !== undefined) breaches.push(gone.problem)
   const settleMs = (kind.endsHost === true ? gone.at : Math.max(...outcomes.map(({ at }) => at))) - from
-  if (settleMs > kind.boundMs)
-    breaches.push(`settled after ${Math.round(settleMs)} ms; the limit is ${kind.boundMs} ms`)
+  const isLate = settleMs > kind.boundMs
+  if (isLate) breaches.push(`settled after ${Math.round(settleMs)} ms; the limit is ${kind.boundMs} ms`)
   for (const [index, { said }] of outcomes.entries()) {
     const allowed = index === 0 ? kind.victim : (kind.others ?? [])
     if (!allowed.some((pattern) => pattern.test(said)))
@@ -81,7 +83,8 @@ export async function strike(lane: Lane, kind: FaultKind, random: Random, stopMs
   const recoveryMs = await recovery(lane, lifted, breaches)
   const left = await waitUntilClean(lane)
   breaches.push(...left.map((what) => `left: ${what}`))
-  return { said: outcomes[0]?.said ?? '', settleMs, meanwhile: load.counts(), recoveryMs, left, breaches }
+  const isOnlyLate = isLate && breaches.length === 1
+  return { said: outcomes[0]?.said ?? '', settleMs, meanwhile: load.counts(), recoveryMs, left, isOnlyLate, breaches }
 }
 
 /** Runs whose scripts have all begun. */

@@ -33,7 +33,15 @@ test.for(engines)(
     const { kinds, leftOut } = kindsOf(engine)
     if (leftOut !== undefined) console.warn(`skipped: ${leftOut}`)
     const faults = kinds.length
-    const entries = await campaign({ faults, seed: SEED, engines: [engine], stopMs: STOP_MS, lanes: 2, image })
+    const entries = await campaign({
+      faults,
+      seed: SEED,
+      engines: [engine],
+      stopMs: STOP_MS,
+      lanes: 2,
+      attempts: 3,
+      image,
+    })
     console.log(entries.map(lineOf).join('\n'))
     expect(entries.map(({ name }) => name).toSorted()).toHaveLength(faults)
     expect(entries.filter(({ breaches }) => breaches.length > 0).map(lineOf)).toEqual([])
