@@ -29,9 +29,6 @@ describe.skipIf(skip)('a persisted workspace goes on in another pod', () => {
     get sg() {
       return sg
     },
-    get other() {
-      return sg
-    },
     get store() {
       return store
     },

@@ -39,14 +39,14 @@ const MADE = {
   ünï: '644 e3b0c442',
 }
 
-/** Tests of persisted workspaces: on one engine, and with another one as the next owner. */
+/** Tests of persisted workspaces: the next owner has another engine, or the same one. */
 export function testPersistence(at: {
   readonly sg: Sandglass
-  readonly other: Sandglass
+  readonly other?: Sandglass
   readonly store: Store
 }): void {
   test('a persisted workspace goes to an owner with another engine and back, with files, links and modes', async () => {
-    const { sg, other, store } = at
+    const { sg, other = sg, store } = at
     const persist = 'engines'
     const first = await sg.workspace({ persist, store })
     expect((await first.run(MAKE)).error).toBeNull()

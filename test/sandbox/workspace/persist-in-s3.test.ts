@@ -28,9 +28,6 @@ describe.skipIf(skip || program === undefined)('with a store in S3', () => {
     get sg() {
       return sg
     },
-    get other() {
-      return sg
-    },
     get store() {
       return store
     },
