@@ -41,9 +41,9 @@ describe.skipIf(skip)('sandglass run --tools', () => {
     const tools = moduleOf(
       'slow.ts',
       `export default defineTool({ name: 'slow', description: '', input: { type: 'object' },
-        execute: () => new Promise((done) => setTimeout(() => done(1), 1500)) })`,
+        execute: () => new Promise((done) => setTimeout(() => done(1), 4500)) })`,
     )
-    const args = ['run', '-', '--json', '--tools', tools, '--timeout', '1']
+    const args = ['run', '-', '--json', '--tools', tools, '--timeout', '4']
     const [waited, ended] = await Promise.all(
       [[], ['--max-tool-wait', '0']].map((flags) => cli.run([...args, ...flags], { input: 'emit_result(slow())' })),
     )

@@ -63,7 +63,7 @@ await onLocal((at) => {
         expect(prompt).toContain('What it wrote to files stays.')
         return 'emit_result([a, open("x").read()])'
       })
-      const limits = { executionTimeoutSec: 1 }
+      const limits = { executionTimeoutSec: 4 }
       const result = await at.sg.solve('Anything', { model, mode, session, workspace, limits, policy: 'standard' })
       expect(result.finalData).toEqual([1, 'x'])
       expect(result.record.steps[1]?.attempts.map(({ cell }) => cell?.state)).toEqual(['rolled-back', 'kept'])

@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { tool as aiTool } from 'ai'
 import { expect, test } from 'vitest'
@@ -12,6 +11,8 @@ import { eventually } from '../../support/eventually.ts'
 import type { OnEngine } from './on-engine.ts'
 
 const input = z.object({ to: z.string(), amount: z.int().default(1) })
+/** The time limit of a script, in seconds, and the longer time until the person answers, in milliseconds. */
+const [TIMEOUT_SEC, THINKING_MS] = [3, 3500]
 
 /** A tool that pays, and what it paid. */
 function payTool(options: Partial<ToolOptions<typeof input>> = {}): { pay: Tool; paid: unknown[] } {
@@ -37,6 +38,18 @@ async function onlyCall(sg: Pick<Sandglass, 'pending'>): Promise<PendingCall> {
   return call
 }
 
+/** The next warning of this process with this code; Node and packages warn, too. */
+function warningOf(code: string): Promise<Error> {
+  const { promise, resolve } = Promise.withResolvers<Error>()
+  const hear = (warning: Error & { code?: string }): void => {
+    if (warning.code !== code) return
+    process.off('warning', hear)
+    resolve(warning)
+  }
+  process.on('warning', hear)
+  return promise
+}
+
 const PAY = `
 try:
     emit_result(pay("bob"))
@@ -52,11 +65,11 @@ export function approvalTests(at: OnEngine): void {
     const events: RunEvent[] = []
     const running = at.sg.run(PAY, {
       tools: [pay],
-      limits: { executionTimeoutSec: 1, maxToolWaitSec: 0 },
+      limits: { executionTimeoutSec: TIMEOUT_SEC, maxToolWaitSec: 0 },
       onEvent: (event) => void events.push(event),
     })
     const call = await onlyCall(at.sg)
-    await sleep(1500)
+    await sleep(THINKING_MS)
     expect(paid).toEqual([])
     await at.sg.approve(call.id, { by: 'ann' })
     const { status, finalData, toolCalls, executionId } = await running
@@ -75,7 +88,7 @@ export function approvalTests(at: OnEngine): void {
     })
     expect(toolCalls.map(({ state, error }) => [state, error])).toEqual([['answered', null]])
     // The time of the tool, without that of the person.
-    expect(toolCalls[0]?.ms).toBeLessThan(1000)
+    expect(toolCalls[0]?.ms).toBeLessThan(3000)
     const of = { executionId, callId: '1', approvalId: call.id, name: 'pay' }
     expect(events.filter(({ type }) => type.startsWith('approval'))).toEqual([
       { type: 'approval_requested', ...of, effect: 'write', args: { to: 'bob', amount: 1 } },
@@ -364,10 +377,10 @@ emit_result(got)`
   test('a workspace does not close for idleness while a call waits', async () => {
     await using workspace = await at.sg.workspace({ idleTimeoutSec: 1 })
     const { pay } = payTool()
-    const limits = { executionTimeoutSec: 1, maxToolWaitSec: 0 }
+    const limits = { executionTimeoutSec: TIMEOUT_SEC, maxToolWaitSec: 0 }
     const running = at.sg.run(PAY, { tools: [pay], workspace, limits })
     const { id } = await onlyCall(at.sg)
-    await sleep(2000)
+    await sleep(THINKING_MS)
     await at.sg.approve(id)
     expect((await running).finalData).toBe(1)
   }, 30_000)
@@ -387,7 +400,7 @@ emit_result(got)`
   }, 60_000)
 
   test('the error of onPending is told on the host, not to the script', async () => {
-    const told = once(process, 'warning') as Promise<[Error & { code: string }]>
+    const told = warningOf('SANDGLASS_ON_PENDING')
     const error = new Error('https://hook.example/TOKEN is down')
     await using sg = await createSandglass({
       engine,
@@ -399,8 +412,7 @@ emit_result(got)`
     const { pay, paid } = payTool()
     const { finalData } = await sg.run(PAY, { tools: [pay] })
     expect([finalData, paid]).toEqual([['denied', 'pay: the call was denied: nobody could be asked'], []])
-    const [warning] = await told
-    expect([warning.code, warning.message]).toEqual(['SANDGLASS_ON_PENDING', `onPending failed: ${error.message}`])
+    expect((await told).message).toBe(`onPending failed: ${error.message}`)
   }, 30_000)
 
   test('a call that needs approval while the Sandglass closes is denied at once', async () => {

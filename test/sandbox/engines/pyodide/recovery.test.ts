@@ -10,8 +10,13 @@ import { engineAt, place, SPEC } from './fixture.ts'
 /* Between two runs the next instance starts: a slow preload makes this start long enough to test. */
 const cache = sharedCache()
 const packages = place()
-mkdirSync(join(packages.path, 'sg_slow'))
-writeFileSync(join(packages.path, 'sg_slow/__init__.py'), 'import time\ntime.sleep(3)\n')
+for (const [name, seconds] of [
+  ['sg_slow', 3],
+  ['sg_slower', 8],
+] as const) {
+  mkdirSync(join(packages.path, name))
+  writeFileSync(join(packages.path, name, '__init__.py'), `import time\ntime.sleep(${seconds})\n`)
+}
 afterAll(() => {
   cache[Symbol.dispose]()
   packages[Symbol.dispose]()
@@ -20,8 +25,8 @@ const engine = engineAt(cache.path)
 const slow = { ...SPEC, packages: packages.path, preload: ['sg_slow'] }
 
 test('the time of a run begins when its instance is ready', async () => {
-  await using sandbox = await engine.create(slow)
-  const hasty = new ScriptExecutor({ mode: 'interactive', limits: { executionTimeoutSec: 1.5 } })
+  await using sandbox = await engine.create({ ...slow, preload: ['sg_slower'] })
+  const hasty = new ScriptExecutor({ mode: 'interactive', limits: { executionTimeoutSec: 5 } })
   for (const n of [1, 2]) {
     expect(await hasty.run({ sandbox, script: `emit_result(${n})` })).toMatchObject({
       status: 'completed',
