@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
+import { leastOf } from '../../../src/testing/conformance/least-of.ts'
 import { defineTool } from '../../../src/tools/index.ts'
 import { heldMemory, settledMemory } from '../../support/memory.ts'
 import type { OnEngine } from './on-engine.ts'
@@ -115,11 +115,14 @@ emit_result([add(1), used() - before])`
     await dataOf(script(9990), tools)
     expect((heldMemory() - held) / MiB).toBeLessThan(8)
     // After a load of the same size: V8's young generation grows with the first load and stays so.
-    const before = settledMemory()
-    const [last, grewKiB] = (await dataOf(script(9990), tools)) as [number, number]
-    expect(last).toBe(2)
-    expect(grewKiB).toBeLessThan(2048)
-    expect((settledMemory() - before) / MiB).toBeLessThan(32)
+    const grewMiB = await leastOf(2, 32, async () => {
+      const before = settledMemory()
+      const [last, grewKiB] = (await dataOf(script(9990), tools)) as [number, number]
+      expect(last).toBe(2)
+      expect(grewKiB).toBeLessThan(2048)
+      return (settledMemory() - before) / MiB
+    })
+    expect(grewMiB).toBeLessThan(32)
   }, 120_000)
 
   test('endless calls beyond maxCalls: refused, and the host keeps no data of them', async () => {
@@ -171,12 +174,13 @@ emit_result(sent >= ${128 * MiB})`
   }, 90_000)
 
   test('calls that a signal handler aborted, with large unread answers, do not block later output', async () => {
+    const allGivenUp = Promise.withResolvers<void>()
     const large = defineTool({
       name: 'large',
       description: '',
       input: z.object({}),
       execute: async () => {
-        await sleep(2000)
+        await allGivenUp.promise
         return 'x'.repeat(8 * MiB)
       },
     })
@@ -187,8 +191,8 @@ def give_up(*_): raise GivenUp
 signal.signal(signal.SIGUSR1, give_up)
 import os, threading
 for n in range(3):
-    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGUSR1)).start()
     try:
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGUSR1)).start()
         large()
     except GivenUp:
         emit_log(f"gave up {n}")
@@ -196,7 +200,12 @@ time.sleep(2.5)  # the answers are there, unread
 print("x" * 400_000)  # more than the pipe holds
 emit_result("done")`
     const limits = { executionTimeoutSec: 20 }
-    const { status, finalData, stdout, logs, error } = await at.sg.run(script, { tools: [large], limits })
+    let heard = 0
+    const onLog = (): void => {
+      heard += 1
+      if (heard === 3) allGivenUp.resolve()
+    }
+    const { status, finalData, stdout, logs, error } = await at.sg.run(script, { tools: [large], limits, onLog })
     expect([error, status, finalData, stdout.length, logs.length]).toEqual([null, 'completed', 'done', 400_001, 3])
   }, 60_000)
 }

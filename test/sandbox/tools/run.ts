@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { z } from 'zod'
 import type { RunEvent } from '../../../src/executor/index.ts'
 import { createSandglass } from '../../../src/sandglass.ts'
+import { leastOf } from '../../../src/testing/conformance/least-of.ts'
 import { defineTool, type JsonSchemaObject, type ToolContext } from '../../../src/tools/index.ts'
 import { leastMs } from '../../support/least-of.ts'
 import type { OnEngine } from './on-engine.ts'
@@ -134,10 +135,13 @@ try:
     nested()
 except ToolError as error:
     emit_result([error.code, str(error), time.perf_counter() - began])`
-    const { finalData } = await small.run<[string, string, number]>(script, { tools: [nested] })
-    expect(finalData?.slice(0, 2)).toEqual(['tool_failed', expect.stringMatching(/no sandbox/)])
-    expect(finalData?.[2]).toBeGreaterThan(0.45)
-    expect(finalData?.[2]).toBeLessThan(2)
+    const waitedSec = await leastOf(3, 2, async () => {
+      const { finalData } = await small.run<[string, string, number]>(script, { tools: [nested] })
+      expect(finalData?.slice(0, 2)).toEqual(['tool_failed', expect.stringMatching(/no sandbox/)])
+      expect(finalData?.[2]).toBeGreaterThan(0.45)
+      return finalData?.[2] ?? Number.NaN
+    })
+    expect(waitedSec).toBeLessThan(2)
     expect((await small.run('emit_result(2)')).finalData).toBe(2)
   }, 60_000)
 
