@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { eventually } from '../../test/support/eventually.ts'
 import { commandLineOf, descendantsOf, processOf } from '../../test/support/processes.ts'
 import { processesIn } from '../../test/support/containers.ts'
 import type { PeersDaemon } from './daemon.ts'
@@ -10,6 +11,8 @@ import { SCRIPT } from './timings.ts'
 
 const LOOP = 'while True:\n    pass'
 const LOOK_AFTER_MS = 10_000
+/** The longest time until a peer has started its first process. */
+const START_MS = 20_000
 
 /** A process; its start time distinguishes it from a later one with the same pid. */
 interface ProcessSeen {
@@ -43,9 +46,12 @@ export async function findOrphans(
       () => 'it ended',
       () => undefined, // the driver is killed on purpose
     )
+    const list = (): number[] => [...descendantsOf(driver.pid), ...pidsInContainers(daemon)]
+    // A peer whose scripts run in the process of its host starts no other.
+    await eventually(() => (list().length > 0 ? undefined : 'nothing is started yet'), START_MS)
     const early = await Promise.race([endless, sleep(1500)])
     if (early !== undefined) throw new Error('the endless script ended before the driver was killed')
-    const started = [...descendantsOf(driver.pid), ...pidsInContainers(daemon)].flatMap(describeProcess)
+    const started = list().flatMap(describeProcess)
     await driver.kill()
     await sleep(afterMs)
 
