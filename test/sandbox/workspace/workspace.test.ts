@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { z } from 'zod'
 import type { Workspace } from '../../../src/options/index.ts'
 import { createSandglass } from '../../../src/sandglass.ts'
+import { leastOf } from '../../../src/testing/conformance/least-of.ts'
 import { defineTool } from '../../../src/tools/index.ts'
 import { inWorkspace } from '../../support/workspace-on-local.ts'
 
@@ -27,9 +28,13 @@ await inWorkspace((at) => {
   test('a script may ask for less CPU time than the workspace has, and for no more', async () => {
     const busy =
       'import time\nuntil = time.monotonic() + 1\nwhile time.monotonic() < until: pass\nemit_result(time.process_time())'
-    const { finalData, warnings } = await at.ws.run(busy, { limits: { cpus: 0.2 } })
-    expect(warnings).toEqual([])
-    expect(finalData).toBeLessThan(0.3)
+    // A machine may count time that it gave to others, and so make it more.
+    const usedSec = await leastOf(5, 0.3, async () => {
+      const { finalData, warnings } = await at.ws.run(busy, { limits: { cpus: 0.2 } })
+      expect(warnings).toEqual([])
+      return Number(finalData)
+    })
+    expect(usedSec).toBeLessThan(0.3)
     await expect(at.ws.run('pass', { limits: { cpus: 2 } })).rejects.toMatchObject({ code: 'limit_not_enforceable' })
   })
 
@@ -65,7 +70,7 @@ await inWorkspace((at) => {
       if (event.type === 'stdout') break
     }
     await program.write('still here')
-    expect((await program.poll({ waitMs: 5000 })).text).toBe('still here')
+    expect((await program.poll({ waitMs: 30_000 })).text).toBe('still here')
   })
 
   test('inputs, results and answers of many MiB pass, and a neighbour is served meanwhile', async () => {
@@ -78,9 +83,12 @@ await inWorkspace((at) => {
     })
     await using cat = await at.ws.start('cat')
     const options = { inputs: { text }, tools: [echo], limits: { maxOutputBytes: 64 * 1024 * 1024 } }
-    const large = at.ws.run('emit_result([len(echo_back("x")), text])', options)
+    let isDone = false
+    const large = at.ws.run('emit_result([len(echo_back("x")), text])', options).finally(() => {
+      isDone = true
+    })
     await cat.write('served')
-    expect((await cat.poll({ waitMs: 5000 })).text).toBe('served')
+    expect([(await cat.poll({ waitMs: 30_000 })).text, isDone]).toEqual(['served', false])
     const { error, finalData } = await large
     expect(error).toBeNull()
     const [answered, returned] = finalData as [number, string]
