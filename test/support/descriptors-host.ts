@@ -3,7 +3,7 @@
  * once in a new Sandglass, once in one that was used before. `descriptors-host.ts ENGINE MAX STEP` prints the outcome
  * of each, and of a script after it when descriptors are free again.
  */
-import { closeSync, openSync, watch } from 'node:fs'
+import { closeSync, openSync, readdirSync, watch } from 'node:fs'
 import { join } from 'node:path'
 import { listResources } from '../../src/engines/local/index.ts'
 import { createSandglass, SandglassError, type Sandglass } from '../../src/index.ts'
@@ -31,6 +31,7 @@ export interface HostReport {
 }
 
 const CLEAN_MS = 5000
+const SETTLE_MS = 30_000
 const [, , engine = '', most = '', step = ''] = process.argv
 const held: number[] = []
 /** Only the sandboxes of this state directory, because others on the machine start and end meanwhile. */
@@ -57,6 +58,7 @@ function open(): Promise<Sandglass> {
 }
 
 async function withFew(free: number, which: WithFew['sandglass']): Promise<WithFew> {
+  await settle()
   takeAllBut(free)
   const outcome = await run(which).then(
     ({ said }) => ({ said, retryable: undefined }),
@@ -79,6 +81,20 @@ async function run(which: WithFew['sandglass']): Promise<{ said: string; limits:
 async function resultOf(sandglass: Sandglass): Promise<{ said: string; limits: readonly string[] }> {
   const { status, sandbox } = await sandglass.run('emit_result(1)')
   return { said: status, limits: sandbox.limitsEnforced }
+}
+
+/** Waits until no sandbox of the used Sandglass is left: one that has had its only use ends in the background, and then frees descriptors. */
+async function settle(): Promise<void> {
+  let open = -1
+  const problem = await eventually(() => {
+    const { idle, leased, starting, created, destroyed } = used.stats()
+    if (idle + leased + starting > 0 || created !== destroyed)
+      return `sandboxes are left: ${JSON.stringify(used.stats())}`
+    const before = open
+    open = readdirSync('/proc/self/fd').length
+    return open === before ? undefined : `${open} descriptors are open, and ${before} were`
+  }, SETTLE_MS)
+  if (problem !== undefined) throw new Error(problem)
 }
 
 function takeAllBut(free: number): void {

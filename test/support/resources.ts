@@ -16,7 +16,7 @@ export function resourcesOf(stateDir: string, sandboxIds: ReadonlySet<string>, h
   return {
     ...ofHost(host),
     'control groups': listGroups(findCgroups()).filter((path) => sandboxIds.has(basename(path))),
-    mounts: lines(`/proc/${host}/mountinfo`)
+    mounts: mountsOf(host)
       .filter((line) => !isOfADaemon(line))
       .map((line) => line.replace(/^\d+ \d+ /, '')),
     records: listOrEmpty(join(stateDir, 'sandboxes')),
@@ -50,7 +50,18 @@ function isOfADaemon(mount: string): boolean {
 /** Locked files of a directory. */
 function heldLocks(directory: string): string[] {
   const inodes = new Set(lines('/proc/locks').map((line) => line.split(/\s+/)[5]?.split(':')[2]))
-  return listOrEmpty(directory).filter((name) => inodes.has(String(statSync(join(directory, name)).ino)))
+  return listOrEmpty(directory).filter((name) =>
+    inodes.has(String(statSync(join(directory, name), { throwIfNoEntry: false })?.ino)),
+  )
+}
+
+/** The lines of its mount table; empty when the host has ended. */
+function mountsOf(host: number): string[] {
+  try {
+    return lines(`/proc/${host}/mountinfo`)
+  } catch {
+    return []
+  }
 }
 
 function descriptors(host: number): string[] {

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
+import type { PoolStats } from '../../../src/index.ts'
 import { createSandglass } from '../../../src/sandglass.ts'
 import { onLocal } from './on-engine.ts'
 
@@ -43,6 +44,13 @@ await onLocal((at) => {
   }, 60_000)
 
   test('a stream that fails, stalls, has no end or is given to an agent ends the call, and is left', async () => {
+    // An earlier workspace is replaced in the background.
+    const restOf = ({ starting, leased, waiting, idle, created, destroyed }: PoolStats): number[] => [
+      starting + leased + waiting,
+      idle,
+      created - destroyed,
+    ]
+    await expect.poll(() => restOf(at.sg.stats()), { timeout: 20_000 }).toEqual([0, 1, 1])
     const before = at.sg.stats()
     let isLeft = 0
     async function* source(next: () => Promise<unknown>): AsyncGenerator<never> {
