@@ -99,7 +99,7 @@ await inWorkspace((at) => {
   test('WS-14: a daemon that holds the terminal does not outlive its program', async () => {
     const script = 'trap "" HUP TERM; setsid sh -c "trap \'\' HUP TERM; sleep 4242" & echo up; sleep 0.05'
     const { stdout, durationMs } = await at.ws.exec('sh', ['-c', script], { tty: true })
-    expect([stdout, durationMs < 2000]).toEqual(['up\r\n', true])
+    expect([stdout, durationMs < 20_000]).toEqual(['up\r\n', true])
     expect((await at.ws.exec('sh', ['-c', 'cat /proc/[0-9]*/cmdline | tr "\\0" " "'])).stdout).not.toContain(
       'sleep 4242',
     )
@@ -128,7 +128,7 @@ await inWorkspace((at) => {
 
   test('a program for which the broker has no descriptors left is refused, and the workspace goes on', () => {
     const limited = ['-c', 'ulimit -n 160 && exec "$0" "$@"', process.execPath, FEW_DESCRIPTORS]
-    const { stdout, stderr } = spawnSync('sh', limited, { encoding: 'utf8', timeout: 30_000 })
+    const { stdout, stderr } = spawnSync('sh', limited, { encoding: 'utf8', timeout: 55_000 })
     expect([stdout, stderr]).toEqual(['{"refused":["sandbox_busy"],"stdout":"served\\n"}\n', ''])
   })
 

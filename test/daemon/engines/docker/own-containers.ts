@@ -8,12 +8,12 @@ export function ownContainers(daemon?: string): Container[] {
 }
 
 /** Waits until no container is left; returns undefined or the names of those that remain. */
-export function findLeftContainers(daemon?: string, withinMs = 5000): Promise<string | undefined> {
+export function findLeftContainers(daemon?: string, withinMs = 15_000): Promise<string | undefined> {
   return waitForNone(() => ownContainers(daemon), withinMs)
 }
 
 /** The same for the containers that were made through a proxy, without those of other tests. */
-export function findLeftContainersOf(proxy: DaemonProxy, withinMs = 5000): Promise<string | undefined> {
+export function findLeftContainersOf(proxy: DaemonProxy, withinMs = 15_000): Promise<string | undefined> {
   if (proxy.containers.size === 0) throw new Error('no request for a container passed this proxy')
   return waitForNone(() => ownContainers().filter(({ name }) => proxy.containers.has(name)), withinMs)
 }

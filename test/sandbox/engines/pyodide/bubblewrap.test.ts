@@ -64,7 +64,7 @@ describe.skipIf(skip)('where bubblewrap works', () => {
       return now.length === 0 ? undefined : `alive: ${now.join(', ')}`
     }
     await (await engine.create(SPEC)).destroy()
-    expect(await eventually(left, 2000)).toBeUndefined()
+    expect(await eventually(left, 10_000)).toBeUndefined()
     for (let waitMs = 0; waitMs < 40; waitMs += 2) {
       const stop = AbortSignal.timeout(waitMs)
       await engine.create(SPEC, { signal: stop }).then(
@@ -72,6 +72,6 @@ describe.skipIf(skip)('where bubblewrap works', () => {
         () => undefined,
       )
     }
-    expect(await eventually(left, 2000)).toBeUndefined()
+    expect(await eventually(left, 10_000)).toBeUndefined()
   })
 })
