@@ -1,15 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Polls until `probe` returns undefined, which means success; returns the last problem at the timeout. */
+/**
+ * Polls until `probe` returns undefined, which means success; returns the last problem at the timeout. A pause counts twice its length
+ * at most: while this process stands still, nothing arrives that a probe could find. The last probe begins after the timeout.
+ */
 export async function eventually(
   probe: () => string | undefined | Promise<string | undefined>,
   withinMs: number,
 ): Promise<string | undefined> {
-  const deadline = performance.now() + withinMs
+  let leftMs = withinMs
   for (let pause = 2; ; pause = Math.min(pause * 2, 50)) {
+    const isLast = leftMs <= 0
+    const began = performance.now()
     const problem = await probe()
-    if (problem === undefined || performance.now() > deadline) return problem
+    if (problem === undefined || isLast) return problem
+    const probed = performance.now()
     await sleep(pause)
+    leftMs -= probed - began + Math.min(performance.now() - probed, 2 * pause)
   }
 }
 
