@@ -152,7 +152,7 @@ if (import.meta.main) {
     ...(isRung ? rest : process.argv.slice(2)),
   ])
   // The tests of a Python are idle for half of their time, like the files that vitest begins with. Those of five interpreters end
-  // beside the project `library`, and before the unit rung, whose tests have a timeout of one second (vitest.config.ts).
+  // beside the project `library`, and before the unit rung, whose tests keep two processors busy (vitest.config.ts).
   const pythonRun = pythons === 0 ? { counts: NO_TESTS, text: '' } : runPythonTests(pythons)
   const vitest = await vitestRun
   const { counts: python, text } = await pythonRun

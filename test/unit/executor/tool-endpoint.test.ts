@@ -92,7 +92,7 @@ test('a message in pieces of one byte is refused before it costs time', async ()
   const handler = { onMessage() {}, onClose: () => closed.resolve() }
   const connection = await ToolConnection.open(endpoint, 40_123, 'token', handler, new AbortController().signal)
   await closed.promise
-  await vi.waitUntil(() => close.length >= 8)
+  await vi.waitUntil(() => close.length >= 8, { timeout: 10_000 })
   // The payload of a client is masked.
   expect(close.readUInt16BE(6) ^ close.readUInt16BE(2)).toBe(1008)
   connection.end()

@@ -114,7 +114,7 @@ test('what a writer left that died is removed later, and that of a living one is
   const before = new Date(Date.now() - 2 * 3_600_000)
   utimesSync(old, before, before)
   await storeInDirectory(path).put('a', 'other')
-  expect(await eventually(() => (existsSync(old) ? 'it is there' : undefined), 500)).toBeUndefined()
+  expect(await eventually(() => (existsSync(old) ? 'it is there' : undefined), 5000)).toBeUndefined()
   expect(existsSync(young)).toBe(true)
 })
 

@@ -90,7 +90,7 @@ describe('WS-25: the registry of workspaces', () => {
   test('a workspace that nobody acquires for ttlMs is cleaned up', async () => {
     const [registry, manager] = [new WorkspaceRegistry({ ttlMs: 5 }), new Counting()]
     await registry.acquire(manager, 'a')
-    expect(await eventually(() => (manager.cleaned.length === 1 ? undefined : 'not yet'), 900)).toBeUndefined()
+    expect(await eventually(() => (manager.cleaned.length === 1 ? undefined : 'not yet'), 10_000)).toBeUndefined()
     expect(manager.cleaned).toEqual(['1'])
     expect((await registry.acquire(manager, 'a')).id).toBe('2')
     await registry.close()

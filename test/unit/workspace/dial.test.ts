@@ -31,7 +31,7 @@ test.each<[string, string, (fake: FakeWorkspace, id: string) => void]>([
     connection.on(event, () => {
       throw failure
     })
-    await vi.waitUntil(() => errors.length > 0)
+    await vi.waitUntil(() => errors.length > 0, { timeout: 10_000 })
     expect([errors, uncaught]).toEqual([[failure], [failure]])
     expect((await fake.ws.exec('true')).exitCode).toBe(0)
     await fake.ws.close()

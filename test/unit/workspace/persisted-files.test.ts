@@ -25,7 +25,7 @@ test.each([
   const lease = await WorkspaceLease.acquire(store, 'w')
   await fake.ws.persist(lease, new AbortController().signal, { maxBytes: 1024, onError })
   await fake.ws.exec('true')
-  await vi.waitUntil(() => warn.mock.calls.length > 0)
+  await vi.waitUntil(() => warn.mock.calls.length > 0, { timeout: 10_000 })
   await fake.ws.close()
   expect(warn.mock.calls).toEqual([warned, warned])
   expect(fake.isDestroyed).toBe(true)

@@ -91,7 +91,7 @@ test('a reader that takes nothing sends heartbeats alone: the server would answe
   peer.send(message(1, 'one'))
   peer.send(message(1, 'two'))
   // The first one is kept for the reader, and stops the socket.
-  await vi.waitUntil(() => socket.isPaused)
+  await vi.waitUntil(() => socket.isPaused, { timeout: 10_000 })
   await beat()
   expect(String(await other.channel.receive())).toBe('one')
   expect(String(await other.channel.receive())).toBe('two')
