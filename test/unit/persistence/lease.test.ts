@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import { SandglassError } from '../../../src/errors/index.ts'
 import { findStored, listStored, removeStored, WorkspaceLease } from '../../../src/persistence/index.ts'
@@ -5,8 +6,10 @@ import { readRecord, writeRecord } from '../../../src/persistence/record.ts'
 import { StoredTrees } from '../../../src/persistence/stored-trees.ts'
 import { type Store, storeInMemory } from '../../../src/stores/index.ts'
 
-/** Short enough for a test that waits for one to expire. */
+/** Short enough for a test that waits for one to expire, or to be renewed. Where a rival waits, a process that stands still loses it. */
 const LEASE_MS = 150
+/** No process stands still for as long, and who waits looks every 200 ms. */
+const RIVALS_LEASE_MS = 6000
 const SHA = 'b'.repeat(64)
 
 test('a workspace has one owner, who can let go of it', async () => {
@@ -89,20 +92,30 @@ test('of owners who ask at once, one gets a workspace', async () => {
 
 test('who waits gets a workspace when its owner lets go, and an abort ends the wait', async () => {
   const store = storeInMemory()
-  const lease = await WorkspaceLease.acquire(store, 'w', { leaseMs: LEASE_MS })
-  const options = { leaseMs: LEASE_MS, waitMs: 60_000 }
+  const lease = await WorkspaceLease.acquire(store, 'w', { leaseMs: RIVALS_LEASE_MS })
+  const options = { leaseMs: RIVALS_LEASE_MS, waitMs: 60_000 }
   const aborted = new AbortController()
   const impatient = WorkspaceLease.acquire(store, 'w', { ...options, signal: aborted.signal })
   const waiting = WorkspaceLease.acquire(store, 'w', options)
   aborted.abort()
   await expect(impatient).rejects.toMatchObject({ code: 'aborted' })
-  // It renews its lease, so the wait outlasts some of them.
-  const renewed = lease.record.owner?.renewedAt
-  await vi.waitUntil(() => lease.record.owner?.renewedAt !== renewed, { timeout: 5000 })
+  // The wait outlasts renewals.
+  await lease.update((record) => record)
+  await lease.update((record) => record)
+  expect((await readRecord(store, 'w')).record.generation).toBe(1)
   await lease.release()
   const next = await waiting
   expect(next.record.generation).toBe(2)
   await next.release()
+})
+
+test('an owner renews its lease by itself', async () => {
+  const store = storeInMemory()
+  const lease = await WorkspaceLease.acquire(store, 'w', { leaseMs: LEASE_MS })
+  const renewed = lease.record.owner?.renewedAt
+  await vi.waitUntil(() => lease.record.owner?.renewedAt !== renewed, { timeout: 10_000 })
+  expect((await readRecord(store, 'w')).record).toEqual(lease.record)
+  await lease.release()
 })
 
 test.each([
@@ -128,12 +141,14 @@ test.each([
 
 test('without waitSec, an owner whose clock is far off but who renews its lease is seen as alive', async () => {
   const store = storeInMemory()
-  const lease = await WorkspaceLease.acquire(store, 'w', { leaseMs: LEASE_MS })
+  const lease = await WorkspaceLease.acquire(store, 'w', { leaseMs: RIVALS_LEASE_MS })
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3_600_000 })
   try {
-    await expect(WorkspaceLease.acquire(store, 'w', { leaseMs: LEASE_MS })).rejects.toMatchObject({
-      code: 'workspace_owned',
-    })
+    const acquiring = WorkspaceLease.acquire(store, 'w', { leaseMs: RIVALS_LEASE_MS })
+    // The rival has read the record by the next turn.
+    await setImmediate()
+    await lease.update((record) => record)
+    await expect(acquiring).rejects.toMatchObject({ code: 'workspace_owned' })
   } finally {
     vi.useRealTimers()
     await lease.release()
