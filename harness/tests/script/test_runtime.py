@@ -16,6 +16,7 @@ from sandglass_harness.script import emit, explain, runtime, script_process, too
 
 from .. import forked
 
+ARMING = "from sandglass_harness.script import emit; "  # a script then starts its clock where it is to run out
 HARNESS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
@@ -113,14 +114,15 @@ class RuntimeTest(unittest.TestCase):
 
     def test_a_timeout_is_reported_with_the_place(self):
         """HA-06"""
-        frames, ending = self.run_script("def spin():\n    while True: pass\nspin()\n", timeout=0.5)
+        source = ARMING + "\ndef spin():\n    emit.arm(0.05)\n    while True: pass\nspin()\n"
+        frames, ending = self.run_script(source, timeout=60, timeout_text="0.5")
         self.assertEqual((frames[0]["message"], frames[0]["kind"]), ("Script timed out after 0.5s", "timeout"))
         self.assertEqual(ending, ("timed-out", 1))
-        self.assertIn('File "<script>", line 2, in spin', frames[0]["traceback"])
+        self.assertIn('File "<script>", line 4, in spin', frames[0]["traceback"])
         self.assertNotIn("emit.py", frames[0]["traceback"])
 
     def test_a_timeout_in_a_sleep_is_reported(self):
-        frames, _ = self.run_script("import time\ntime.sleep(60)\n", timeout=0.5)
+        frames, _ = self.run_script(ARMING + "import time\nemit.arm(0.05); time.sleep(60)\n", timeout=60)
         self.assertIn("line 2, in <module>", frames[0]["traceback"])
 
     def test_except_exception_does_not_swallow_the_timeout(self):
@@ -204,10 +206,20 @@ atexit.register(emit_log, "last registered")
                 self.assertEqual(([f["message"] for f in frames], ending), (told, want))
 
     def test_the_clock_runs_while_a_script_that_failed_waits_for_its_threads(self):
+        setup = """
+import sys, threading, time
+from sandglass_harness.script import emit
+def late():
+    while fails and not emit.current.frames:  # until the error is sent
+        time.sleep(0.001)
+    emit.arm(0.05)
+    time.sleep(60)
+threading.Thread(target=late).start()
+"""
         for end, (error, _) in self.ENDS.items():
             with self.subTest(end):
-                source = "import sys, threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()\n"
-                frames, ending = self.run_script(source + end, timeout=1)
+                options = {"inputs": {"fails": error is not None}, "timeout": 60, "timeout_text": "1"}
+                frames, ending = self.run_script(setup + end, **options)
                 told = [error] if error else []
                 want = (told + ["Script timed out after 1s"], ("timed-out", 1))
                 self.assertEqual(([f["message"] for f in frames], ending), want)
@@ -215,27 +227,30 @@ atexit.register(emit_log, "last registered")
     def test_a_timeout_in_an_exit_handler_is_reported(self):
         for end, (error, _) in self.ENDS.items():
             with self.subTest(end):
-                source = "import atexit, sys, time\nsys.unraisablehook = lambda _: None\natexit.register(time.sleep, 60)\n"
-                frames, ending = self.run_script(source + end, timeout=0.5)
+                source = "import atexit, sys, time\nsys.unraisablehook = lambda _: None\n"
+                source += ARMING + "atexit.register(lambda: (emit.arm(0.05), time.sleep(60)))\n"
+                frames, ending = self.run_script(source + end, timeout=60, timeout_text="0.5")
                 told = [error] if error else []
                 want = (told + ["Script timed out after 0.5s"], ("timed-out", 1))
                 self.assertEqual(([f["message"] for f in frames], ending), want)
 
     def test_after_a_timeout_no_exit_handler_runs(self):
-        source = "import atexit\natexit.register(emit_log, 'too late')\nwhile True: pass"
-        frames, ending = self.run_script(source, timeout=0.5)
+        source = ARMING + "import atexit\natexit.register(emit_log, 'too late')\nemit.arm(0.05)\nwhile True: pass"
+        frames, ending = self.run_script(source, timeout=60)
         self.assertEqual(([f["type"] for f in frames], ending), (["error"], ("timed-out", 1)))
 
     def test_a_script_that_ends_by_itself_after_its_timeout_runs_its_exit_handlers(self):
         source = """
             import atexit, time
+            from sandglass_harness.script import emit
             atexit.register(emit_log, "handler")
             try:
+                emit.arm(0.05)
                 time.sleep(60)
             except BaseException as error:
                 emit_log(type(error).__name__)
             """
-        frames, ending = self.run_script(source, timeout=0.5)
+        frames, ending = self.run_script(source, timeout=60)
         self.assertEqual(([f["message"] for f in frames], ending), (["ScriptTimeout", "handler"], ("done", 0)))
 
     def test_a_thread_pool_that_is_left_open_ends(self):

@@ -75,11 +75,13 @@ class TimeoutTest(unittest.TestCase):
             emit.install_clock()
             served = cell.Cells(cells.Namespace({}), emitter, None)
             os.dup2(os.open("/dev/null", os.O_WRONLY), 2)
-            served.run({**REQUEST, "script": "import multiprocessing.pool, multiprocessing.popen_spawn_posix\ndef f(n): return n"})
-            spawned = "with multiprocessing.get_context('spawn').Pool(1) as pool: pool.map(f, [1])"
-            own = "class Own(dict):\n    def get(self, *names): raise SystemExit\nexec('while True: pass', Own())"
-            for script in (spawned, "while True: pass", own):
-                served.run({**REQUEST, "script": script, "deadline": time.monotonic() + 0.4})
+            imported = "import multiprocessing.pool, multiprocessing.popen_spawn_posix\nfrom sandglass_harness.script import emit\n"
+            served.run({**REQUEST, "script": imported + "def f(n): return n"})
+            # The clock starts where it is to run out.
+            spawned = "with multiprocessing.get_context('spawn').Pool(1) as pool: emit.arm(0.05); pool.map(f, [1])"
+            own = "class Own(dict):\n    def get(self, *names): raise SystemExit\nemit.arm(0.05)\nexec('while True: pass', Own())"
+            for script in (spawned, "emit.arm(0.05)\nwhile True: pass", own):
+                served.run({**REQUEST, "script": script, "deadline": time.monotonic() + 60})
             return [frame["message"] for frame in emitter.frames if frame["type"] == "error"]
 
         told, *silent = forked.call(go)
