@@ -9,7 +9,7 @@ import uuid
 
 HERE = pathlib.Path(__file__).parent.parent
 SOURCE = (HERE / "relay.py").read_text(encoding="utf-8")
-SILENCE_SEC = 0.5
+SILENCE_SEC = 30
 STUCK_SEC = 2
 
 
@@ -31,9 +31,9 @@ class PiecesTest(unittest.TestCase):
 class RelayTest(unittest.TestCase):
     """Runs `relay()` of the program between two pipes."""
 
-    def setUp(self):
+    def start(self, silence_sec=SILENCE_SEC):
         self.broker, writes = os.pipe()
-        program = SOURCE.removesuffix("main()\n") + f"STUCK_SEC = {STUCK_SEC}\nrelay({writes}, {SILENCE_SEC})\n"
+        program = SOURCE.removesuffix("main()\n") + f"STUCK_SEC = {STUCK_SEC}\nrelay({writes}, {silence_sec})\n"
         self.process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, pass_fds=[writes])
         os.close(writes)
         self.addCleanup(self.process.wait)
@@ -43,42 +43,52 @@ class RelayTest(unittest.TestCase):
         self.process.stdin.write(data)
         self.process.stdin.flush()
 
+    def read(self, count):
+        """Returns as many bytes as arrived for the broker."""
+        got = b""
+        while len(got) < count:
+            data = os.read(self.broker, 1 << 16)
+            if not data:
+                self.fail(f"the relay ended after {len(got)} bytes")
+            got += data
+        return got
+
     def test_it_passes_bytes_on_and_ends_with_its_input(self):
+        self.start()
         self.addCleanup(os.close, self.broker)
         self.send(piece(b"one") + piece(b"") + piece(b"two"))
-        got = b""
-        while len(got) < 6:
-            got += os.read(self.broker, 100)
-        self.assertEqual(got, b"onetwo")
+        self.assertEqual(self.read(6), b"onetwo")
         self.process.stdin.close()
         self.assertEqual(self.process.wait(), 0)
         self.assertEqual(os.read(self.broker, 1), b"")
 
     def test_it_ends_without_heartbeats(self):
+        self.start(silence_sec=0.5)
         self.addCleanup(os.close, self.broker)
         self.send(piece(b""))
         self.assertEqual(self.process.wait(timeout=10), 0)
 
     def test_it_ends_when_the_broker_takes_nothing_for_too_long(self):
+        self.start()
         self.addCleanup(os.close, self.broker)
         with self.assertRaises(BrokenPipeError):  # more than both pipes hold, so this lasts until the end
             self.send(piece(bytes(1 << 20)))
         self.assertEqual(self.process.wait(timeout=10), 0)
 
     def test_it_ends_with_the_broker(self):
+        self.start()
         self.send(piece(b"one"))
         self.assertEqual(os.read(self.broker, 100), b"one")
         os.close(self.broker)
         self.assertEqual(self.process.wait(timeout=10), 0)
 
     def test_a_broker_that_takes_nothing_stops_the_reading(self):
+        self.start()
         self.addCleanup(os.close, self.broker)
         data = os.urandom(1 << 20)
         writer = threading.Thread(target=lambda: self.send(piece(data)))
         writer.start()
-        got = b""
-        while len(got) < len(data):
-            got += os.read(self.broker, 1 << 16)
+        got = self.read(len(data))
         writer.join()
         self.assertEqual(got, data)
 
