@@ -1,11 +1,11 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chownSync, existsSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { programsNamed } from '../../src/support/index.ts'
 import { eventually } from './eventually.ts'
+import { freePort } from './free-port.ts'
 
 const START_MS = 20_000
 /** Debian keeps the programs of the server off PATH. */
@@ -78,13 +78,4 @@ export async function startPostgres(bin: string): Promise<PostgresServer> {
       rmSync(directory, { recursive: true, force: true })
     },
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  if (address === null || typeof address === 'string') throw new Error('there is no port')
-  return address.port
 }

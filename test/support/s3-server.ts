@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { programsNamed } from '../../src/support/index.ts'
 import type { S3StoreOptions } from '../../src/stores/index.ts'
 import { eventually } from './eventually.ts'
+import { freePort } from './free-port.ts'
 
 const PROGRAM = 'moto_server'
 const START_MS = 20_000
@@ -39,13 +39,4 @@ export async function startS3Server(program: string): Promise<S3Server> {
       await ended
     },
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  if (address === null || typeof address === 'string') throw new Error('there is no port')
-  return address.port
 }

@@ -1,5 +1,4 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { createServer } from 'node:net'
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
@@ -15,6 +14,7 @@ import {
   prepareTools,
   type ToolContext,
 } from '../../../src/tools/index.ts'
+import { freePort } from '../../support/free-port.ts'
 
 const SERVER = join(
   dirname(createRequire(import.meta.url).resolve('@modelcontextprotocol/server-everything/package.json')),
@@ -259,13 +259,4 @@ async function saysIn(program: ChildProcess, words: RegExp): Promise<void> {
     if (words.test(text)) break
   }
   if (!words.test(text)) throw new Error(`the server ended: ${text}`)
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  return typeof address === 'object' && address !== null ? address.port : 0
 }
