@@ -46,7 +46,8 @@ export function heldMemory(): number {
   return heapUsed + external
 }
 
-function collectGarbage(): void {
+/** Collects garbage twice, because the memory of buffers is freed at the next collection. */
+export function collectGarbage(): void {
   setFlagsFromString('--expose-gc')
   const gc = runInNewContext('gc') as () => void
   gc()

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test, vi } from 'vitest'
-import { callModel, chatCompletions, ModelError } from '../../../src/llm/index.ts'
+import { callModel, chatCompletions, type LLMCaller, ModelError } from '../../../src/llm/index.ts'
 import { ask, fine } from './chat-address.ts'
 import { flood, modelServer, reply } from '../../support/llm/model-server.ts'
 
@@ -105,10 +105,19 @@ describe('a permanent error is reported at once (OR-08)', () => {
 
   test('a timeout reports the error before it', async () => {
     await using server = await modelServer(reply(429, 'slow down', { 'retry-after': '30' }))
-    const asked = callModel(chatCompletions({ url: server.url, model: 'm' }), 'Hello', {
-      signal: new AbortController().signal,
-      timeoutMs: 300,
-    })
+    const { promise: problem, resolve: onProblem } = Promise.withResolvers<void>()
+    const model = chatCompletions({ url: server.url, model: 'm' })
+    const caller: LLMCaller = (prompt, context) =>
+      model(prompt, { ...context, onProblem: (text) => (context.onProblem?.(text), onProblem()) })
+    // The first timer is that of the answer. It fires once there is an error to report.
+    let timeOut = (): void => {}
+    using timers = vi
+      .spyOn(globalThis, 'setTimeout')
+      .mockImplementationOnce(((onTime: () => void) => void (timeOut = onTime)) as unknown as typeof setTimeout)
+    const asked = callModel(caller, 'Hello', { signal: new AbortController().signal, timeoutMs: 300 })
+    expect(timers.mock.calls).toEqual([[expect.any(Function), 300]])
+    await problem
+    timeOut()
     await expect(asked).rejects.toThrow(
       new ModelError(
         `the model did not answer within 300 ms; the last problem: ${server.url}/chat/completions answered 429: slow down`,
