@@ -16,7 +16,7 @@ export interface CampaignOptions {
   readonly stopMs: number
   /** Number of hosts per engine that run at the same time. */
   readonly lanes: number
-  /** How often a fault is tried that breaks nothing but its bound on time. Default 1. */
+  /** The number of times that a fault is tried that breaks nothing but its bound on time. Default 1. */
   readonly attempts?: number
   /** Image for the engine docker. */
   readonly image?: string
