@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { pathToFileURL } from 'node:url'
 import { guardBridge } from './bridge.ts'
 import type { Pyodide, WasmApi, WasmMemory } from './emscripten.ts'
-import { setScriptFlags } from './flags.ts'
+import { postponeOptimization, setScriptFlags } from './flags.ts'
 import { loadProgram } from './program.ts'
 import type { Snapshot } from './snapshot.ts'
 
@@ -47,7 +47,10 @@ export async function loadInterpreter(directory: string, { maxBytes, snapshot }:
     closeBridge = guardBridge((imports as { env: Record<string, unknown> }).env)
     const made = await api.instantiate(bytes, imports)
     memory = made.instance.exports['memory'] as WasmMemory
-    if (snapshot !== undefined) growTo(memory, snapshot.heapBytes)
+    if (snapshot !== undefined) {
+      postponeOptimization() // not in the process that makes a snapshot: its flags mark the compiled JavaScript
+      growTo(memory, snapshot.heapBytes)
+    }
     return made
   }
   const { loadPyodide } = (await import(`${url}pyodide.mjs`)) as {
