@@ -71,7 +71,7 @@ export class PooledSandbox {
 
   /** The memory that it takes while it is idle, in bytes. */
   get idleBytes(): number {
-    const bytes = this.sandbox.ready.checks['memory_bytes']
+    const bytes = this.sandbox.idleBytes?.() ?? this.sandbox.ready.checks['memory_bytes']
     return typeof bytes === 'number' && bytes >= 0 ? bytes : ASSUMED_BYTES
   }
 
@@ -169,6 +169,7 @@ function withDestroyHook(sandbox: Sandbox, onDestroy: () => void): Sandbox {
     closed,
     memoryKills: () => sandbox.memoryKills(),
     ...(sandbox.recovered === undefined ? {} : { recovered: sandbox.recovered.bind(sandbox) }),
+    ...(sandbox.idleBytes === undefined ? {} : { idleBytes: sandbox.idleBytes.bind(sandbox) }),
     ...(sandbox.liftCpuLimit === undefined ? {} : { liftCpuLimit: sandbox.liftCpuLimit.bind(sandbox) }),
     ...(sandbox.lowerCpuLimit === undefined ? {} : { lowerCpuLimit: sandbox.lowerCpuLimit.bind(sandbox) }),
     destroy,

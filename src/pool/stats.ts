@@ -18,7 +18,7 @@ export interface PoolStats {
   readonly failures: number
   /** Sandboxes that are not leased, those under a health check and those that recover included. */
   readonly idle: number
-  /** The memory of idle sandboxes in bytes, as each reported it when it became ready. */
+  /** The memory of idle sandboxes in bytes, as each reports it: now, or when it became ready. */
   readonly idleBytes: number
   /** Sandboxes that are leased. */
   readonly leased: number

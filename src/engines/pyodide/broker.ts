@@ -14,6 +14,7 @@ import { Outbox } from './outbox.ts'
 import { ANSWER_HEAD, beginsWith, findRefusal, type Request } from './requests.ts'
 import { readRequest } from './request-shape.ts'
 import { GuestRun } from './guest-run.ts'
+import type { Reserve } from './reserve.ts'
 import type { StartGuest } from './spare.ts'
 
 /** The time a script runs alone before the next instance is started. Most scripts end earlier. */
@@ -23,6 +24,8 @@ const ALONE_MS = 100
 export interface BrokerOptions {
   readonly start: StartGuest
   readonly startTimeoutMs: number
+  /** Allows more than one instance to wait. Absent: at most one. */
+  readonly reserve?: Reserve
   /** True if it checks scripts and runs none. */
   readonly checker?: boolean
   /** Frees the resources of the sandbox; called once, after all its processes have ended. */
@@ -80,6 +83,11 @@ export class Broker {
   /** Resolves when there is an instance for the next script, or when the sandbox has ended. */
   recovered(): Promise<void> {
     return this.#instances.awaitSpare()
+  }
+
+  /** The memory of the instances that wait for scripts, in bytes. */
+  get idleBytes(): number {
+    return this.#instances.bytes
   }
 
   /** Ends everything. Idempotent. */
@@ -237,8 +245,8 @@ export class Broker {
     this.#uses += 1
     this.#current = undefined
     this.#send({ ...done, reusable: true, use: this.#uses })
-    if (this.#instances.spare === undefined) void this.#instances.prepare()
-    else this.#serveWaiting()
+    void this.#instances.prepare()
+    this.#serveWaiting()
   }
 
   // ── between runs ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -19,6 +19,7 @@ import { type EngineEnvironment, findEnvironment, starterFor } from './environme
 import { findSnapshot, makeSnapshot } from './snapshot-maker.ts'
 import type { PyodideEngineOptions } from './options.ts'
 import { probe } from './probe.ts'
+import { Reserve } from './reserve.ts'
 import type { Snapshot } from './snapshot-cache.ts'
 import type { StartGuest } from './spare.ts'
 import { WorkspaceBroker } from './workspace/broker.ts'
@@ -34,6 +35,7 @@ const DESTROYED: Ending = { cause: 'destroyed', exitCode: null, signal: null, by
 export function pyodideEngine(options: PyodideEngineOptions = {}): SandboxEngine {
   checkOptions(options)
   const timeoutMs = options.startTimeoutMs ?? 60_000
+  const reserve = new Reserve()
   let found: EngineEnvironment | undefined
   let snapshot: Promise<Snapshot> | undefined
   let verified: Promise<boolean> | undefined
@@ -67,7 +69,7 @@ export function pyodideEngine(options: PyodideEngineOptions = {}): SandboxEngine
       const from = await unlessAborted(getSnapshot(), given.signal, STARTING)
       const start = await starterFor(environment, spec, from, id)
       refuseAborted(given.signal)
-      const broker = brokerFor(spec, start, timeoutMs)
+      const broker = brokerFor(spec, { start, startTimeoutMs: timeoutMs }, reserve)
       const [started, whole] = await Promise.allSettled([startBroker(broker, bubblewrap, given.signal), isIntact(from)])
       const isRight = whole.status === 'fulfilled' && whole.value
       if (started.status === 'fulfilled' && isRight) {
@@ -106,10 +108,15 @@ function reasonOf(started: PromiseSettledResult<unknown>, whole: PromiseSettledR
 
 type AnyBroker = Broker | WorkspaceBroker
 
-function brokerFor(spec: SandboxSpec, start: StartGuest, startTimeoutMs: number): AnyBroker {
-  if (spec.activities !== true) return new Broker({ start, startTimeoutMs, checker: spec.checker === true })
+/** A workspace has one owner, so it has no reserve. */
+function brokerFor(
+  spec: SandboxSpec,
+  parts: { readonly start: StartGuest; readonly startTimeoutMs: number },
+  reserve: Reserve,
+): AnyBroker {
+  if (spec.activities !== true) return new Broker({ ...parts, reserve, checker: spec.checker === true })
   const maxBytes = scratchSizes(spec.limits.diskBytes).workspace
-  return new WorkspaceBroker({ start, startTimeoutMs, workspace: INSIDE.workspace, maxBytes })
+  return new WorkspaceBroker({ ...parts, workspace: INSIDE.workspace, maxBytes })
 }
 
 async function startBroker(
@@ -153,6 +160,7 @@ function makeSandbox(
     // Python is refused memory instead of being killed; the run reports what the watchdog kills.
     memoryKills: () => null,
     recovered: () => broker.recovered(),
+    ...(broker instanceof Broker ? { idleBytes: () => broker.idleBytes } : {}),
     destroy,
     [Symbol.asyncDispose]: destroy,
   }

@@ -60,4 +60,16 @@ describe('PO-01: specs that are added at run time', () => {
     expect(engine.alive()).toHaveLength(KEPT + 1)
     expect(pool.stats().idleBytes).toBe((KEPT + 1) * 16 * 1024 ** 2)
   })
+
+  it('counts what idle sandboxes take now, where they say so', async () => {
+    const engine = fakeEngine()
+    let bytes = 5
+    const create: typeof engine.create = async (spec, options) =>
+      Object.assign(await engine.create(spec, options), { idleBytes: () => bytes })
+    await using pool = new SandboxPool({ engine: { ...engine, create }, specs: { default: fakeSpec(1) }, poolSize: 2 })
+    await pool.prewarm()
+    expect(pool.stats().idleBytes).toBe(2 * bytes)
+    bytes = 7
+    expect(pool.stats().idleBytes).toBe(2 * bytes)
+  })
 })

@@ -45,6 +45,7 @@ in_place.warm_up()
 `
 
 const exit = process.exit.bind(process)
+const measureMemory = process.memoryUsage.rss.bind(process)
 const programBeside = (name: string): URL => new URL(import.meta.url.replace(/instance\.(\w+)$/, `${name}.$1`))
 const INTERRUPTS = programBeside('interrupts') // before the realm is closed
 /** The start of the clock that the watchdog shares: `performance` has another origin in each thread. */
@@ -142,7 +143,7 @@ async function makeReady(
   FS.chdir(plan.workspace)
   closeRealm(plan.modules)
   const prepared = JSON.parse(String(python['prepare']?.(JSON.stringify(plan.config)))) as ReadyInstance['ready']
-  const checks = { ...prepared.checks, code_from_cache: isFromCache, libc, memory_bytes: memory.buffer.byteLength }
+  const checks = { ...prepared.checks, code_from_cache: isFromCache, libc, memory_bytes: measureMemory() }
   const [runRequest, runSessionRequest] = [python['run_request'], session['run_request']]
   closeBridge()
   const parts = { FS, changes, budget, clock, traffic }

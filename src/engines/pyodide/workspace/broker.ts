@@ -352,7 +352,6 @@ export class WorkspaceBroker implements FileContext, ScriptContext, SessionConte
   #replaceLost(lastOutput: string): void {
     this.#lost += 1
     if (this.#lost > MAX_LOST) return this.#fail('kernel', lastOutput)
-    this.#instances.take()
     void this.#instances.prepare()
   }
 
