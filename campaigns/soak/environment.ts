@@ -39,7 +39,8 @@ export function openEnvironment(name: MachineEngine): SoakEnvironment {
     {
       local: () => localEngine({ stateDir: join(directory, 'state') }),
       docker: () => dockerEngine(image === undefined ? {} : { image }),
-      pyodide: () => pyodideEngine({ cacheDir: join(directory, 'cache') }),
+      // Without a reserve the number of processes follows from that of sandboxes.
+      pyodide: () => pyodideEngine({ cacheDir: join(directory, 'cache'), reserveBytes: 0 }),
     }[name](),
   )
   const remains = { local: localRemains, docker: dockerRemains, pyodide: pyodideRemains }[name]

@@ -17,8 +17,9 @@ export function openEngine(state?: string): EngineUnderTest {
     packagesInside: '/packages',
     readOnly: {},
     blockedByEngineFilter: [],
+    // Without a reserve an idle sandbox has exactly one process, so that one that a script left is one too many.
     open: (options = {}) =>
-      createSandglass({ ...options, engine: 'pyodide', pyodide: { cacheDir, bubblewrap: false } }),
+      createSandglass({ ...options, engine: 'pyodide', pyodide: { cacheDir, bubblewrap: false, reserveBytes: 0 } }),
     processesOf,
     cpuMsOf: (id) => processesOf(id).reduce((sum, { pid }) => sum + cpuMs(pid), 0),
     sandboxesOf: (host) =>

@@ -10,6 +10,10 @@ const CHECKS: Readonly<Record<keyof PyodideEngineOptions, (value: unknown) => st
     typeof value === 'number' && value >= 1 && value <= MAX_TIMER_MS
       ? undefined
       : `must be a number of milliseconds from 1 to ${MAX_TIMER_MS}`,
+  reserveBytes: (value) =>
+    typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+      ? undefined
+      : 'must be a whole number of bytes from 0',
 }
 
 /** @throws TypeError naming the option that is wrong or does not exist. */

@@ -35,7 +35,7 @@ const DESTROYED: Ending = { cause: 'destroyed', exitCode: null, signal: null, by
 export function pyodideEngine(options: PyodideEngineOptions = {}): SandboxEngine {
   checkOptions(options)
   const timeoutMs = options.startTimeoutMs ?? 60_000
-  const reserve = new Reserve()
+  const reserve = new Reserve(options.reserveBytes)
   let found: EngineEnvironment | undefined
   let snapshot: Promise<Snapshot> | undefined
   let verified: Promise<boolean> | undefined

@@ -14,4 +14,9 @@ export interface PyodideEngineOptions {
   readonly bubblewrap?: boolean
   /** The time in which an instance must be ready, in milliseconds. Default 60,000. */
   readonly startTimeoutMs?: number
+  /**
+   * The memory in bytes that instances may take together that are made ahead where runs had to wait for theirs, beyond one for each
+   * sandbox. Default 536,870,912 (512 MiB), and at most a quarter of the available memory for each; 0: none are made.
+   */
+  readonly reserveBytes?: number
 }

@@ -1,5 +1,4 @@
-/** The memory that instances beyond the first of each sandbox may take together. */
-export const RESERVE_BYTES: number = 512 * 1024 * 1024
+const DEFAULT_BYTES = 512 * 1024 * 1024
 
 /** The instances of one sandbox, as the reserve sees them. */
 export interface ReserveMember {
@@ -27,10 +26,10 @@ export class Reserve {
   #isMaking = false
 
   /**
-   * @param maxBytes bounds the memory of extra instances.
-   * @param availableBytes the memory that is available; the extra instances may take a quarter of it.
+   * @param maxBytes the memory that the extra instances may take together.
+   * @param availableBytes the memory that is available; an extra instance may take a quarter of it.
    */
-  constructor(maxBytes: number = RESERVE_BYTES, availableBytes: () => number = () => process.availableMemory()) {
+  constructor(maxBytes: number = DEFAULT_BYTES, availableBytes: () => number = () => process.availableMemory()) {
     this.#maxBytes = maxBytes
     this.#availableBytes = availableBytes
   }

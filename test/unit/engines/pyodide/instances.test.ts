@@ -168,6 +168,7 @@ test('of several sandboxes, the one with the fewest instances gets the next, one
 
 test.each([
   ['the bound of the reserve', fresh(2 * SIZE), 3],
+  ['a reserve of 0 bytes', fresh(0), 1],
   ['a quarter of the available memory', fresh(PLENTY, 4 * SIZE - 1), 1],
 ])('no more instances are made than %s allows', async (_, reserve, most) => {
   const sandbox = new FakeSandbox(reserve)
