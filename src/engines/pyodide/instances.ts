@@ -5,8 +5,10 @@ import { makeSpare, type Spare, type StartGuest } from './spare.ts'
 
 /** A run has waited for an instance that it takes within this time after it was ready. */
 const AWAITED_MS = 100
-/** Without a script for this time, a sandbox keeps one instance. */
+/** A sandbox that always had one more instance for this time keeps one. */
 export const QUIET_MS = 30_000
+/** The memory of an instance that does not say how much it takes. */
+const ASSUMED_BYTES = 162 * 1024 * 1024
 
 /** The parts and callbacks of {@link Instances}. */
 export interface InstancesOptions {
@@ -24,7 +26,7 @@ export interface InstancesOptions {
 
 /**
  * The instances of one sandbox: those that wait for a script, and the one that is being made; the used ones end. One waits, and one
- * more each time that a run had to wait, as far as the reserve allows. After a quiet time one is left.
+ * more each time that a run had to wait, as far as the reserve allows. If all were not used for a time, one is left.
  */
 export class Instances implements ReserveMember {
   readonly #options: InstancesOptions
@@ -94,18 +96,22 @@ export class Instances implements ReserveMember {
     if (spare === undefined || this.#options.reserve === undefined) return spare
     // The first script of a sandbox waits for the sandbox.
     const wasAwaited = this.#taken > 0 && this.waiting === 0 && performance.now() - this.#readyAt < AWAITED_MS
-    if (wasAwaited) this.#wanted += 1
+    if (wasAwaited) this.#wanted = Math.min(this.#wanted, this.#options.reserve.maxExtras(this)) + 1
     this.#taken += 1
-    clearTimeout(this.#quiet)
-    this.#quiet = setTimeout(() => this.#shrink(), QUIET_MS).unref()
+    if (this.waiting === 0) {
+      clearTimeout(this.#quiet)
+      this.#quiet = setTimeout(() => this.#shrink(), QUIET_MS).unref()
+    }
     return spare
   }
 
-  /** Takes back an instance that ran nothing. Ends another one that was prepared in the meantime. */
+  /** Takes back an instance that ran nothing. Ends another one if there are now too many. */
   putBack(spare: Spare): void {
     this.#spares.unshift(spare)
     this.#announce()
     this.#endSurplus()
+    const last = this.waiting > 1 && this.#options.reserve?.isExceeded === true ? this.#spares.pop() : undefined
+    if (last !== undefined) this.#destroy(last)
   }
 
   /**
@@ -150,12 +156,14 @@ export class Instances implements ReserveMember {
       const spare = await makeSpare((fatal) => this.#start(fatal), this.#fatal, this.#options.startTimeoutMs)
       this.#starting = undefined
       this.#made += 1
-      if (this.#isOver || this.waiting >= this.#wanted) {
+      const { memory_bytes: bytes } = spare.checks
+      // It comes from a process that has loaded the packages of others.
+      this.#instanceBytes = Number.isSafeInteger(bytes) && Number(bytes) > 0 ? Number(bytes) : ASSUMED_BYTES
+      const isTooMany = this.waiting >= this.#wanted || (this.waiting > 0 && this.#options.reserve?.isExceeded === true)
+      if (this.#isOver || isTooMany) {
         this.#destroy(spare)
         return undefined
       }
-      const { memory_bytes: bytes } = spare.checks
-      if (typeof bytes === 'number') this.#instanceBytes = bytes
       this.#readyAt = performance.now()
       this.#spares.push(spare)
       this.#announce()
@@ -200,11 +208,12 @@ export class Instances implements ReserveMember {
     void this.endOf(guest)
   }
 
-  /** Reports an instance that ended while it waited: no script ended it. */
+  /** Reports that the next instance ended while it waited: no script ended it. Another one can be missing. */
   #noteEnd(spare: Spare): void {
     const at = this.#spares.indexOf(spare)
     if (at === -1 || this.#isOver) return
     this.#spares.splice(at, 1)
-    this.#options.onLost(spare.guest.lastOutput())
+    if (at > 0) this.#wanted = 1
+    else this.#options.onLost(spare.guest.lastOutput())
   }
 }

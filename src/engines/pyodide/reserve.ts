@@ -40,7 +40,20 @@ export class Reserve {
 
   leave(member: ReserveMember): void {
     this.#members.delete(member)
-    this.fill()
+  }
+
+  /** True if the extra instances take more than they may. */
+  get isExceeded(): boolean {
+    return this.#usedBytes > this.#maxBytes
+  }
+
+  /** The number of extra instances that there is room for, if no other sandbox had any. */
+  maxExtras({ instanceBytes }: ReserveMember): number {
+    return Math.floor(this.#maxBytes / instanceBytes)
+  }
+
+  get #usedBytes(): number {
+    return [...this.#members].reduce((sum, { extraBytes }) => sum + extraBytes, 0)
   }
 
   /** Makes the next extra instance, if one is wanted and there is room for it. Then the next. */
@@ -63,7 +76,6 @@ export class Reserve {
   }
 
   #hasRoomFor({ instanceBytes }: ReserveMember): boolean {
-    const used = [...this.#members].reduce((sum, { extraBytes }) => sum + extraBytes, 0)
-    return used + instanceBytes <= this.#maxBytes && instanceBytes <= this.#availableBytes() / 4
+    return this.#usedBytes + instanceBytes <= this.#maxBytes && instanceBytes <= this.#availableBytes() / 4
   }
 }

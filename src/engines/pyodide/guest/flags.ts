@@ -10,7 +10,7 @@ const FLAGS = [
 ]
 
 /** V8's own value, in Node 22 and 24: the steps that a function may take before V8 compiles it again, with TurboFan. */
-const STEPS_BEFORE_OPTIMIZING = 13_000_000
+export const STEPS_BEFORE_OPTIMIZING = 13_000_000
 /** The steps by which a loop counts at most: a quarter of the value when its function is compiled for the first time. */
 const MAX_STEPS_OF_A_LOOP = 64
 

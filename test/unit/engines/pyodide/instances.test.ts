@@ -28,8 +28,8 @@ class FakeGuest implements GuestProcess {
   }
   isLiving = true
 
-  becomeReady(): void {
-    const checks = { memory_bytes: SIZE }
+  becomeReady(bytes: number | string | null = SIZE): void {
+    const checks = { memory_bytes: bytes }
     this.#message.resolve({ done: false, value: { type: 'ready', python: '3.14.2', loaded: {}, checks } })
   }
 
@@ -73,8 +73,8 @@ class FakeSandbox {
   }
 
   /** Makes the instance ready that is being made. */
-  async ready(): Promise<void> {
-    this.guests.at(-1)?.becomeReady()
+  async ready(bytes?: number | string | null): Promise<void> {
+    this.guests.at(-1)?.becomeReady(bytes)
     await settled()
   }
 
@@ -187,6 +187,7 @@ test('the bound holds for all sandboxes of an engine, and what a closed one had 
   for (let n = 0; n < 4; n += 1) await other.ready()
   expect([one.instances.waiting, other.instances.waiting]).toEqual([3, 1])
   await one.instances.end([])
+  await other.run()
   for (let n = 0; n < 4; n += 1) await other.ready()
   expect([one.living, other.instances.waiting]).toEqual([0, 3])
 })
@@ -238,6 +239,51 @@ test('an instance that is put back gets the next script, and one that is too man
   expect([sandbox.instances.spare, sandbox.instances.waiting, sandbox.living]).toEqual([spare, 1, 1])
 })
 
+test.each(['that waits', 'that is being made'])(
+  'an instance %s ends if one is put back and the reserve is full',
+  async (which) => {
+    const sandbox = new FakeSandbox(fresh(2 * SIZE))
+    await sandbox.runInARow(4)
+    for (let n = 0; n < 4; n += 1) await sandbox.ready()
+    const spare = sandbox.instances.take()
+    if (spare === undefined) throw new Error('none waits')
+    void sandbox.instances.prepare()
+    if (which === 'that waits') await sandbox.ready()
+    sandbox.instances.putBack(spare)
+    await sandbox.ready()
+    expect([sandbox.instances.spare, sandbox.instances.waiting, sandbox.living]).toEqual([spare, 3, 3])
+  },
+)
+
+test.each([0, -1, Number.NaN, '5', null])(
+  'the bound holds if an instance says that it takes %s bytes',
+  async (bytes) => {
+    const sandbox = new FakeSandbox(fresh(2 * 162 * MiB))
+    void sandbox.instances.prepare()
+    await sandbox.ready(bytes)
+    await sandbox.run()
+    for (let n = 0; n < 6; n += 1) {
+      await sandbox.ready(bytes)
+      await sandbox.run()
+    }
+    for (let n = 0; n < 6; n += 1) await sandbox.ready(bytes)
+    expect(sandbox.instances.waiting).toBe(3)
+  },
+)
+
+test('a sandbox that needs no more than one gives the others up, however often it is used', async () => {
+  const sandbox = new FakeSandbox(fresh())
+  await sandbox.runInARow(3)
+  for (let n = 0; n < 5; n += 1) await sandbox.ready()
+  for (let n = 0; n < 3; n += 1) {
+    expect(sandbox.instances.waiting).toBe(4)
+    vi.advanceTimersByTime(QUIET_MS / 3)
+    await sandbox.run()
+    await sandbox.ready()
+  }
+  expect([sandbox.instances.waiting, sandbox.living]).toEqual([1, 1])
+})
+
 test('an instance beyond the first that cannot be made is no failure; the first is', async () => {
   const sandbox = new FakeSandbox(fresh())
   await sandbox.runInARow(2)
@@ -250,7 +296,19 @@ test('an instance beyond the first that cannot be made is no failure; the first 
   expect(sandbox.events.at(-1)).toMatch(/did not become ready: it ended \(SIGKILL\); its stderr: its last words/)
 })
 
-test('the end of any instance that waits is reported, and it gets no script', async () => {
+test('the end of an instance beyond the next one is no loss', async () => {
+  const sandbox = new FakeSandbox(fresh())
+  await sandbox.runInARow(2)
+  await sandbox.ready()
+  await sandbox.ready()
+  const next = sandbox.instances.spare
+  sandbox.guests.at(-1)?.kill()
+  await settled()
+  expect([sandbox.instances.waiting, sandbox.events.at(-1)]).toEqual([2, 'ready'])
+  expect(sandbox.instances.take()).toBe(next)
+})
+
+test('the end of the next instance is reported, and it gets no script', async () => {
   const sandbox = new FakeSandbox(fresh())
   await sandbox.runInARow(2)
   await sandbox.ready()
