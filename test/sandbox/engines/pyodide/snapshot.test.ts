@@ -7,8 +7,9 @@ import { makeSnapshot } from '../../../../src/engines/pyodide/snapshot-maker.ts'
 import { sharedCache } from '../../../support/engines/pyodide/shared-cache.ts'
 import { engineAt, place, runOn, SPEC } from './fixture.ts'
 
+// Without those that are being written, perhaps by the test of another file.
 const snapshotsIn = (directory: string): string[] =>
-  readdirSync(directory).filter((name) => name.startsWith('pyodide-'))
+  readdirSync(directory).filter((name) => /^pyodide-\w+\.snapshot$/.test(name))
 
 const first = sharedCache()
 afterAll(() => first[Symbol.dispose]())
