@@ -16,12 +16,7 @@ export function summarize(values: readonly number[]): Summary {
   return { n: sorted.length, p50: at(0.5), p95: at(0.95), max: at(1) }
 }
 
-/** Measures how many milliseconds an action takes. */
-export async function measureMs(action: () => Promise<unknown>): Promise<number> {
-  const start = performance.now()
-  await action()
-  return performance.now() - start
-}
+export { measureMs } from '../src/testing/conformance/least-of.ts'
 
 /** Measures the series in turn, so that a change of the machine's speed affects all alike. Returns milliseconds by name. */
 export async function measureInTurns(

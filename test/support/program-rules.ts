@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
-import { measureMs } from '../../bench/measure.ts'
 import type { Workspace } from '../../src/options/index.ts'
-import { leastOf } from '../../src/testing/conformance/least-of.ts'
+import { leastOf, measureMs } from '../../src/testing/conformance/least-of.ts'
 import type { Program } from '../../src/workspace/index.ts'
 
 /** Programs that are talked to, in a workspace of any engine that runs several at once. */

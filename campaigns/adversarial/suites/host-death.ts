@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { measureMs } from '../../../bench/measure.ts'
-import { leastOf } from '../../../src/testing/conformance/least-of.ts'
+import { leastOf, measureMs } from '../../../src/testing/conformance/least-of.ts'
 import { eventually } from '../../../test/support/eventually.ts'
 import { processOf } from '../../../test/support/processes.ts'
 import { FORKING } from '../../../test/support/scripts.ts'

@@ -7,3 +7,10 @@ export async function leastOf(attempts: number, enough: number, measure: () => P
   for (let attempt = 0; attempt < attempts && least > enough; attempt += 1) least = Math.min(least, await measure())
   return least
 }
+
+/** Measures how many milliseconds an action takes. */
+export async function measureMs(action: () => Promise<unknown>): Promise<number> {
+  const start = performance.now()
+  await action()
+  return performance.now() - start
+}

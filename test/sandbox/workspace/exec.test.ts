@@ -1,6 +1,5 @@
 import { afterAll, expect, test } from 'vitest'
-import { measureMs } from '../../../bench/measure.ts'
-import { leastOf } from '../../../src/testing/conformance/least-of.ts'
+import { leastOf, measureMs } from '../../../src/testing/conformance/least-of.ts'
 import { inWorkspace } from '../../support/workspace-on-local.ts'
 
 // Before the sandbox starts: later it could inherit nothing of it.

@@ -1,5 +1,14 @@
 import { createHash } from 'node:crypto'
-import { copyFileSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync, chmodSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+  chmodSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { type EngineEnvironment, findEnvironment } from '../../../../src/engines/pyodide/environment.ts'
@@ -7,9 +16,14 @@ import { makeSnapshot } from '../../../../src/engines/pyodide/snapshot-maker.ts'
 import { sharedCache } from '../../../support/engines/pyodide/shared-cache.ts'
 import { engineAt, place, runOn, SPEC } from './fixture.ts'
 
-// Without those that are being written, perhaps by the test of another file.
 const snapshotsIn = (directory: string): string[] =>
-  readdirSync(directory).filter((name) => /^pyodide-\w+\.snapshot$/.test(name))
+  readdirSync(directory).filter((name) => name.startsWith('pyodide-'))
+
+/** The path of this process's snapshot. That of a host that runs the library from TypeScript has another key. */
+function snapshotIn(directory: string): string {
+  const { cache, key } = findEnvironment({ cacheDir: directory })
+  return cache.pathOf(key)
+}
 
 const first = sharedCache()
 afterAll(() => first[Symbol.dispose]())
@@ -17,8 +31,8 @@ afterAll(() => first[Symbol.dispose]())
 /** A cache directory with a copy of this test run's snapshot. */
 async function fillCache(): Promise<ReturnType<typeof place>> {
   const cache = place()
-  if (snapshotsIn(first.path).length === 0) await runOn(engineAt(first.path), '')
-  for (const name of snapshotsIn(first.path)) copyFileSync(join(first.path, name), join(cache.path, name))
+  if (!existsSync(snapshotIn(first.path))) await runOn(engineAt(first.path), '')
+  copyFileSync(snapshotIn(first.path), snapshotIn(cache.path))
   return cache
 }
 
@@ -58,7 +72,7 @@ test.each([
   ['changed in one byte of the memory', (path: string) => flip(path, memoryStart(path) + 4_000_000)],
 ])('a snapshot that is %s is replaced', async (_how, damage) => {
   using cache = await fillCache()
-  const path = join(cache.path, snapshotsIn(cache.path)[0] ?? '')
+  const path = snapshotIn(cache.path)
   damage(path)
   expect(isWhole(path)).toBe(false)
   expect((await runOn(engineAt(cache.path), 'emit_result("whole")')).finalData).toBe('whole')
@@ -67,7 +81,7 @@ test.each([
 
 test('a snapshot that others could have written is not used', async () => {
   using cache = await fillCache()
-  const path = join(cache.path, snapshotsIn(cache.path)[0] ?? '')
+  const path = snapshotIn(cache.path)
   const before = statSync(path).ino
   chmodSync(path, 0o666)
   expect((await runOn(engineAt(cache.path), 'emit_result(1)')).finalData).toBe(1)
