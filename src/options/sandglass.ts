@@ -22,7 +22,10 @@ export interface SandglassOptions extends EngineOptions, ApprovalOptions {
   readonly poolSize?: number
   /** Sandboxes made on demand above that. Default 2. */
   readonly maxOverflow?: number
-  /** Scripts after which a sandbox is replaced. Default 1,000; 1 gives every script a sandbox of its own. */
+  /**
+   * Scripts after which a sandbox is replaced. Default 1,000; 1 gives every script a sandbox of its own. From 3 on, the next sandbox is
+   * made before the last tenth of them, if `maxOverflow` allows one more.
+   */
   readonly maxUses?: number
   /**
    * The memory in bytes that idle sandboxes may take together. Above it, the idle sandboxes of the sets of limits or packages that

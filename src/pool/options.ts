@@ -13,7 +13,10 @@ export interface PoolOptions {
   readonly maxOverflow?: number
   /** Maximum time that a checkout waits, in milliseconds. Default 30,000. */
   readonly checkoutTimeoutMs?: number
-  /** Leases after which a sandbox is retired. Default 1,000; 1 gives every lease a sandbox of its own. */
+  /**
+   * Leases after which a sandbox is retired. Default 1,000; 1 gives every lease a sandbox of its own. From 3 on, its successor is
+   * made beside it before the last tenth of them, if `maxOverflow` allows one more.
+   */
   readonly maxUses?: number
   /**
    * The memory in bytes that all idle sandboxes may take together. Above it, `occasional` specs give theirs up, the one used

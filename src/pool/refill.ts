@@ -2,10 +2,15 @@ import { type BackOff, makeBackOff } from './back-off.ts'
 import type { Counters } from './stats.ts'
 import type { Stock } from './stock.ts'
 
-/** Keeps a shelf filled up to its size in the background. After a failed creation it waits before it tries again. */
+/**
+ * Keeps a shelf filled up to its size in the background, where a late sandbox counts as already gone. After a failed creation it
+ * waits before it tries again.
+ */
 export class Refill {
   readonly #stock: Stock
   readonly #poolSize: number
+  /** Maximum number of sandboxes. */
+  readonly #capacity: number
   readonly #counters: Counters
   readonly #backOff: BackOff
   /** Calls of `prewarm` that wait for a full shelf. */
@@ -14,9 +19,10 @@ export class Refill {
   #lastError: unknown
 
   /** @param retry is called when the delay is over. */
-  constructor(stock: Stock, poolSize: number, counters: Counters, retry: () => void) {
+  constructor(stock: Stock, poolSize: number, capacity: number, counters: Counters, retry: () => void) {
     this.#stock = stock
     this.#poolSize = poolSize
+    this.#capacity = capacity
     this.#counters = counters
     this.#backOff = makeBackOff(retry)
   }
@@ -49,12 +55,17 @@ export class Refill {
   /** Starts the missing sandboxes. */
   run(): void {
     if (this.#active && !this.#backOff.pending) {
-      while (this.#stock.size + this.#stock.starting < this.#poolSize) {
+      while (this.#isShort()) {
         this.#counters.refills += 1
         this.#stock.start(null)
       }
     }
     if (this.#stock.size >= this.#poolSize) this.#resolvePrewarmers()
+  }
+
+  #isShort(): boolean {
+    const stock = this.#stock
+    return stock.count(false) + stock.starting < this.#poolSize && stock.size + stock.starting < this.#capacity
   }
 
   /** Forgets the last failure after a successful creation. */

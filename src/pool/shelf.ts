@@ -51,7 +51,8 @@ export class Shelf {
     onRest: () => void,
     parking: Parking,
   ) {
-    const { engine, poolSize, maxOverflow } = options
+    const { engine, poolSize, maxOverflow, maxUses } = options
+    const capacity = poolSize + maxOverflow
     this.spec = spec
     this.#name = name
     this.#options = options
@@ -59,16 +60,14 @@ export class Shelf {
     this.#occasional = occasional
     this.#onRest = onRest
     this.#parking = parking
-    this.#stock = new Stock(engine, spec, this.#counters, {
+    this.#stock = new Stock(engine, spec, maxUses, this.#counters, {
       onMade: (pooled) => this.#onMade(pooled),
       onFailed: (origin, error) => this.#onFailed(origin, error),
       onClosed: (pooled, cause) => this.#onClosed(pooled, cause),
       onEndFailed: (error) => this.#refill.noteEndFailure(error),
     })
-    this.#queue = new Queue(this.#stock, poolSize + maxOverflow, this.#counters, (waiter, pooled) =>
-      this.#offer(waiter, pooled),
-    )
-    this.#refill = new Refill(this.#stock, poolSize, this.#counters, () => this.#settle())
+    this.#queue = new Queue(this.#stock, capacity, this.#counters, (waiter, pooled) => this.#offer(waiter, pooled))
+    this.#refill = new Refill(this.#stock, poolSize, capacity, this.#counters, () => this.#settle())
   }
 
   // ── calls of the pool ──────────────────────────────────────────────────────────────────────────────────────────
@@ -258,8 +257,8 @@ export class Shelf {
     const { poolSize } = this.#options
     const { sandbox } = pooled
     // A surplus sandbox is ended, so it need not recover.
-    const isSurplus = poolSize === 0 || (this.#stock.size > poolSize && this.#queue.size === 0)
-    if (!this.#open || sandbox.recovered === undefined || isSurplus) return this.#putBack(pooled, state)
+    const isDropped = poolSize === 0 || (this.#isSurplus(pooled) && this.#queue.size === 0)
+    if (!this.#open || sandbox.recovered === undefined || isDropped) return this.#putBack(pooled, state)
     state.recover()
     void sandbox.recovered().then(() => {
       if (pooled.state.kind === 'recovering' && !pooled.dead) this.#putBack(pooled, pooled.state)
@@ -284,10 +283,15 @@ export class Shelf {
     if (poolSize > 0 || pooled.uses === 0) this.#serve()
     if (pooled.state.kind === 'idle') {
       pooled.state.rest()
-      if (this.#stock.size > poolSize) void this.#stock.end(pooled)
+      if (this.#isSurplus(pooled)) void this.#stock.end(pooled)
       else this.#onRest()
     }
     this.#settle()
+  }
+
+  /** True if there are more than `poolSize` of its kind: late sandboxes, or those that will last. */
+  #isSurplus(pooled: PooledSandbox): boolean {
+    return this.#stock.count(this.#stock.isLate(pooled)) > this.#options.poolSize
   }
 
   // ── events of sandboxes ────────────────────────────────────────────────────────────────────────────────────────

@@ -20,6 +20,8 @@ export class Stock {
   readonly #spec: SandboxSpec
   readonly #counters: Counters
   readonly #events: StockEvents
+  /** From this number of uses on, a sandbox counts as one that will soon be retired. */
+  readonly #lateFrom: number
   readonly #sandboxes = new Set<PooledSandbox>()
   /** Stops each creation in progress. */
   readonly #creations = new Set<AbortController>()
@@ -28,12 +30,16 @@ export class Stock {
   #onAllReturned: (() => void) | undefined
   #generation = 0
 
-  /** @param counters in which it counts sandboxes that were created and destroyed. */
-  constructor(engine: SandboxEngine, spec: SandboxSpec, counters: Counters, events: StockEvents) {
+  /**
+   * @param maxUses uses after which a sandbox is retired.
+   * @param counters in which it counts sandboxes that were created and destroyed.
+   */
+  constructor(engine: SandboxEngine, spec: SandboxSpec, maxUses: number, counters: Counters, events: StockEvents) {
     this.#engine = engine
     this.#spec = spec
     this.#counters = counters
     this.#events = events
+    this.#lateFrom = maxUses - lateUses(maxUses)
   }
 
   /** Those that are idle, checked, recovering or leased, in the order in which they were last returned. */
@@ -49,6 +55,16 @@ export class Stock {
   /** The sandboxes that count towards the sizes of the pool: without those whose leases are parked. */
   get size(): number {
     return [...this.#sandboxes].filter(({ unpark }) => unpark === null).length
+  }
+
+  /** True if a sandbox is at its last uses, so that its successor is made. */
+  isLate({ uses }: PooledSandbox): boolean {
+    return uses >= this.#lateFrom
+  }
+
+  /** The part of `size` that is late, or the part that is not. */
+  count(late: boolean): number {
+    return [...this.#sandboxes].filter((pooled) => pooled.unpark === null && this.isLate(pooled) === late).length
   }
 
   /** Makes everything outdated that is there or being created. */
@@ -146,4 +162,9 @@ export class Stock {
     this.#unfinished.add(work)
     void work.finally(() => this.#unfinished.delete(work))
   }
+}
+
+/** The number of last uses during which a sandbox and its successor live: a tenth. One of two uses would be half of its life. */
+function lateUses(maxUses: number): number {
+  return maxUses < 3 ? 0 : Math.max(1, Math.floor(maxUses / 10))
 }
