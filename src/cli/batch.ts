@@ -47,6 +47,7 @@ export async function batch(given: Given, context: Context): Promise<number> {
   })
   const lively = supportsAnsi(context) && (out !== undefined || !context.stdout.isTerminal)
   const size = sizeOf(path)
+  const cpuMs = measureCpu(sandglass)
   const live = new LiveLine(context.stderr, lively, () => running.progress.text(size))
   try {
     await running.serve(input)
@@ -55,10 +56,21 @@ export async function batch(given: Given, context: Context): Promise<number> {
     await sandglass.close()
     await live.end()
   }
-  if (lively) await note(context, running.progress.summary())
+  if (lively) await note(context, running.progress.summary(cpuMs()))
   if (!context.signal.aborted) return EXIT.ok
   if (!context.isStdoutClosed()) await note(context, cancelledNote(out))
   return EXIT.cancelled
+}
+
+/** Returns a function that returns the CPU time of this process and of the sandboxes since now, in milliseconds; null if it is unknown. */
+function measureCpu(sandglass: Sandglass): () => number | null {
+  const atStart = process.cpuUsage()
+  const before = sandglass.stats().cpuTimeMs
+  return () => {
+    const { user, system } = process.cpuUsage(atStart)
+    const now = sandglass.stats().cpuTimeMs
+    return before === null || now === null ? null : (user + system) / 1000 + now - before
+  }
 }
 
 /** Starts the engine and its first sandbox; a signal in the meantime removes both. */

@@ -36,10 +36,15 @@ export class Progress {
     return `${this.#counts()}, ${rate.toFixed(1)}/s${left === undefined ? '' : `, about ${clock(left)} left`}`
   }
 
-  /** The last line, for people. */
-  summary(): string {
+  /**
+   * The last line, for people.
+   * @param cpuMs CPU time of everything since the start, in milliseconds; null if it is unknown.
+   */
+  summary(cpuMs: number | null): string {
     const seconds = this.#seconds()
-    return `${this.#counts()} in ${clock(seconds)} (${(this.#answered / seconds).toFixed(1)}/s)`
+    const rate = `${(this.#answered / seconds).toFixed(1)}/s`
+    const cost = cpuMs === null || this.#answered === 0 ? '' : `, ${(cpuMs / this.#answered).toFixed(1)} ms CPU each`
+    return `${this.#counts()} in ${clock(seconds)} (${rate}${cost})`
   }
 
   #counts(): string {

@@ -1,6 +1,6 @@
 import { messageOf } from '../errors/index.ts'
 import { statusFields } from '../outcomes/index.ts'
-import { claim, type Ending, type Sandbox } from '../sandbox/index.ts'
+import { claim, type Ending, noteCpuTime, type Sandbox } from '../sandbox/index.ts'
 import { within } from './bounded.ts'
 import { cellEndOf } from './cell-end.ts'
 import { Conversation } from './conversation.ts'
@@ -54,12 +54,14 @@ export async function execute(
       return addMisuse(cancelledBeforeStart(run, started), revoked)
     }
     const { verdict, reusable, hasBegun } = await converse(run, transcript, deliver, boost)
+    if (hasBegun) noteCpuTime(run.sandbox, transcript.done)
     if (transcript.done?.imported !== undefined) run.onImports?.(transcript.done.imported)
     if (hasBegun) run.cell?.onEnd(cellEndOf(transcript))
     if (!reusable || !(await restoreLimit(boost, transcript))) await destroy(run.sandbox, transcript)
     return addMisuse(resultOf(run, transcript, verdict, started), revoked)
   } catch (error) {
     // A file could not be read, or Sandglass has a defect: the state of the sandbox is unknown.
+    noteCpuTime(run.sandbox, undefined)
     await within(run.sandbox.destroy(), DESTROY_MS).catch(() => undefined)
     throw error
   } finally {

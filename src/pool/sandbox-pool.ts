@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { SandglassError } from '../errors/index.ts'
-import type { SandboxSpec } from '../sandbox/index.ts'
+import { type SandboxSpec, sumOfTimes } from '../sandbox/index.ts'
 import { type Holding, type Lease, createLeaseFactory } from './lease.ts'
 import {
   checkLimits,
@@ -143,13 +143,16 @@ export class SandboxPool implements AsyncDisposable {
   }
 
   /**
-   * The counters of one spec, or their sums over all.
+   * The counters of one spec, or their sums over all. The CPU time of all includes that of the pools {@link beside} this one.
    * @throws SandglassError `unknown_spec`.
    */
   stats(name?: string): PoolStats {
-    return name === undefined
-      ? sumStats([...this.#shelves.values()].map((shelf) => shelf.stats()))
-      : this.#shelf(name).stats()
+    if (name !== undefined) return this.#shelf(name).stats()
+    const sum = sumStats([...this.#shelves.values()].map((shelf) => shelf.stats()))
+    return {
+      ...sum,
+      cpuTimeMs: sumOfTimes([sum, ...this.#beside.map((pool) => pool.stats())].map((one) => one.cpuTimeMs)),
+    }
   }
 
   /** True while a matching spec has sandboxes, or checkouts that wait for one. */

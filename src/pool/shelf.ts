@@ -97,10 +97,11 @@ export class Shelf {
   }
 
   stats(): PoolStats {
-    const { sandboxes, starting } = this.#stock
+    const { sandboxes, starting, cpuTimeMs } = this.#stock
     const leased = this.#stock.countLeased()
     const { size: waiting } = this.#queue
-    return { ...this.#counters, idle: sandboxes.size - leased, idleBytes: this.idleBytes, leased, starting, waiting }
+    const idle = sandboxes.size - leased
+    return { ...this.#counters, cpuTimeMs, idle, idleBytes: this.idleBytes, leased, starting, waiting }
   }
 
   /** True while it has sandboxes, or checkouts that wait for one. */

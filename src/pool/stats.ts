@@ -1,3 +1,5 @@
+import { sumOfTimes } from '../sandbox/index.ts'
+
 /** Counters since the pool was made, then its present content. The first three add up to the checkouts that were accepted. */
 export interface PoolStats {
   /** Checkouts served at once from an idle sandbox (after its health check, where one was due). */
@@ -16,6 +18,11 @@ export interface PoolStats {
   readonly retired: number
   /** Creations that failed, and idle sandboxes that died or failed their health check. */
   readonly failures: number
+  /**
+   * The CPU time of the sandboxes that were made, from the start of each to the end of its last run, in milliseconds. Null if the
+   * engine does not count it, or a sandbox ended within a run.
+   */
+  readonly cpuTimeMs: number | null
   /** Sandboxes that are not leased, those under a health check and those that recover included. */
   readonly idle: number
   /** The memory of idle sandboxes in bytes, as each reports it: now, or when it became ready. */
@@ -42,6 +49,7 @@ export function zeroCounters(): Counters {
     destroyed: 0,
     retired: 0,
     failures: 0,
+    cpuTimeMs: 0,
     idle: 0,
     idleBytes: 0,
     leased: 0,
@@ -51,9 +59,9 @@ export function zeroCounters(): Counters {
 }
 
 /** The sum of the stats of several specs. */
-export function sumStats(all: Iterable<PoolStats>): PoolStats {
-  const sum = zeroCounters()
-  const names = Object.keys(sum) as (keyof PoolStats)[]
+export function sumStats(all: readonly PoolStats[]): PoolStats {
+  const { cpuTimeMs: _, ...sum } = zeroCounters()
+  const names = Object.keys(sum) as (keyof typeof sum)[]
   for (const stats of all) for (const name of names) sum[name] += stats[name]
-  return sum
+  return { ...sum, cpuTimeMs: sumOfTimes(all.map(({ cpuTimeMs }) => cpuTimeMs)) }
 }

@@ -1,4 +1,4 @@
-import type { Sandbox, SandboxEngine, SandboxSpec } from '../sandbox/index.ts'
+import { cpuTimeOf, type Sandbox, type SandboxEngine, type SandboxSpec, sumOfTimes } from '../sandbox/index.ts'
 import { PooledSandbox } from './pooled-sandbox.ts'
 import type { Counters } from './stats.ts'
 import type { Waiter } from './waiter.ts'
@@ -27,6 +27,8 @@ export class Stock {
   readonly #creations = new Set<AbortController>()
   /** Creations and ends in progress. */
   readonly #unfinished = new Set<Promise<void>>()
+  /** The CPU time of sandboxes that it has ended. */
+  #pastCpuTimeMs: number | null = 0
   #onAllReturned: (() => void) | undefined
   #generation = 0
 
@@ -65,6 +67,11 @@ export class Stock {
   /** The part of `size` that is late, or the part that is not. */
   count(late: boolean): number {
     return [...this.#sandboxes].filter((pooled) => pooled.unpark === null && this.isLate(pooled) === late).length
+  }
+
+  /** The CPU time of all sandboxes that were made, in milliseconds; null if a part is unknown. */
+  get cpuTimeMs(): number | null {
+    return sumOfTimes([this.#pastCpuTimeMs, ...[...this.#sandboxes].map(({ sandbox }) => cpuTimeOf(sandbox))])
   }
 
   /** Makes everything outdated that is there or being created. */
@@ -107,6 +114,7 @@ export class Stock {
     if (state.kind === 'ending') return state.gone
     this.#sandboxes.delete(pooled)
     this.#counters.destroyed += 1
+    this.#pastCpuTimeMs = sumOfTimes([this.#pastCpuTimeMs, cpuTimeOf(pooled.sandbox)])
     // The state changes before the destruction: a synchronous callback of the engine then sees a sandbox that is ending.
     const { promise: gone, resolve } = Promise.withResolvers<void>()
     state.end(gone)

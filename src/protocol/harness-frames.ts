@@ -167,6 +167,8 @@ export interface ScriptDoneFrame {
   use: number
   /** Number of OOM kills during the run; absent if the harness cannot see them. */
   memory_kills?: number | undefined
+  /** CPU time of the sandbox since its start, in milliseconds; absent if the harness does not count it. */
+  cpu_time_ms?: number | undefined
   /** True if the run ended within the preamble or a Python tool: no part of the script ran. */
   in_setup?: boolean | undefined
   /** Modules that the run loaded, except those that another one of them imported; reported by the script's process, so not trusted. */
@@ -345,6 +347,7 @@ export const harnessFrames: {
     reusable: z.boolean().default(false),
     use: z.int().nonnegative().default(0),
     memory_kills: z.int().nonnegative().optional(),
+    cpu_time_ms: z.number().nonnegative().optional(),
     in_setup: z.boolean().optional(),
     imported: z.array(z.string().max(CAPS.importName).regex(MODULE_NAME)).max(CAPS.imports).optional(),
     cell: z

@@ -24,6 +24,7 @@ export {
 } from './limits.ts'
 export { assertEnforced } from './asked-limits.ts'
 export { claim, revokeClaim } from './claims.ts'
+export { cpuTimeOf, noteCpuTime, sumOfTimes } from './cpu-time.ts'
 export { ChunkQueue } from './chunk-queue.ts'
 export { CpuQuota } from './cpu-quota.ts'
 export { failedChecks } from './checks.ts'

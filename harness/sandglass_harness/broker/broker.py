@@ -60,6 +60,7 @@ class Broker:
         while self._state is FORKING:
             self._turn()
         checks = self._sandbox.record_normal_state(self._spare.pid)
+        checks.update(self._sandbox.cpu_time.field(self._spare.pid))
         if self._config.get("sealed"):
             from . import seal  # loaded only here
 
@@ -237,7 +238,7 @@ class Broker:
         self._spare.on_fork(pid)
         if not self._sandbox.is_collected():
             self._channel.flush_and_exit()
-        self._sandbox.note_growth()
+        self._sandbox.note_resources()
         self._state = IDLE
         waiting, self._waiting = self._waiting, []
         for frame in waiting:

@@ -3,7 +3,7 @@
 import os
 
 TICKS = os.sysconf("SC_CLK_TCK")
-STATE, PARENT, USER, CHILDREN_SYSTEM = 0, 1, 11, 14  # indexes in /proc/PID/stat, after the name
+STATE, PARENT, USER, CHILDREN_USER, CHILDREN_SYSTEM = 0, 1, 11, 13, 14  # indexes in /proc/PID/stat, after the name
 
 
 class ProcessorTime:

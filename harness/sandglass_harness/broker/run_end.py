@@ -154,7 +154,8 @@ class RunEnd:
         self._done(run)
 
     def _last_frame(self, reusable):
-        return last_frame(self._run, self._collection, self._sandbox.memory_kills.count(), reusable)
+        frame = last_frame(self._run, self._collection, self._sandbox.memory_kills.count(), reusable)
+        return {**frame, **self._sandbox.cpu_time.field(self._run.spare.pid)}
 
 
 def collection_of(run, workspace):

@@ -5,6 +5,7 @@ import os
 from ..libc import PR_SET_TIMERSLACK, prctl, trim_heap
 from . import integrity
 from .control_group import MemoryKills
+from .cpu_time import CpuTime
 from .intake import WIPE_SEC
 from .network import NetworkCounters
 from .reaper import Reaper
@@ -24,7 +25,7 @@ class Sandbox:
         self.terminals = Terminals()
         self.network = NetworkCounters()
         self.memory_kills = MemoryKills()
-        self._uncollected = self._growth = None  # before the first spare
+        self.cpu_time = self._uncollected = self._growth = None  # before the first spare
         self._has_grown = False
         self.shows_ends = False  # True if the kernel shows the status of an unreaped process, and whether it started others
         self._leaked_fds = len(leaked_fds)
@@ -45,6 +46,7 @@ class Sandbox:
         if self.shows_ends:
             prctl(PR_SET_TIMERSLACK, 1)  # ns; by default a sleep takes 50 us more
         checks = integrity.self_check(self.zygote.pid, self.config["scratch"], self._leaked_fds)
+        self.cpu_time = CpuTime(self.zygote.pid, is_exact=not checks["gvisor"])
         checks["last_pid_moves"] = self._last_pid_moves
         self.roots.shows_changes = self.zygote.kills_at_once = self.reaper.kills_at_once = not checks["gvisor"]
         return checks
@@ -60,10 +62,13 @@ class Sandbox:
         clean(), during which the process of the run may still be exiting."""
         return self._uncollected is None or self._uncollected.is_gone(WIPE_SEC)
 
-    def note_growth(self):
-        """Notes whether broker or zygote has grown for good. Called between two runs, when nothing of the last one is held; the
-        sandbox then ends with the next one."""
-        if self._growth is not None and self._growth.is_large():
+    def note_resources(self):
+        """Notes the CPU time, and whether broker or zygote has grown for good. Called between two runs, when nothing of the last one is
+        held; a sandbox that has grown ends with the next one."""
+        if self._growth is None:
+            return
+        self.cpu_time.note()
+        if self._growth.is_large():
             trim_heap()
             self._has_grown = self._growth.is_large()
 

@@ -21,6 +21,7 @@ import traceback
 
 from sandglass_harness.broker import broker, channel, processes, sandbox
 from sandglass_harness.broker.control_group import MemoryKills
+from sandglass_harness.broker.cpu_time import CpuTime
 from sandglass_harness.broker.intake import WIPE_SEC
 from sandglass_harness.broker.run import Run
 from sandglass_harness.broker.scratch import Roots
@@ -122,6 +123,7 @@ class OwnSandbox(sandbox.Sandbox):
         self.roots = OwnSandbox.roots
         self.memory_kills = MEMORY_KILLS
         self.shows_ends = False
+        self.cpu_time = CPU_TIME
 
     def left_no_process(self, _pid):
         return True
@@ -129,7 +131,7 @@ class OwnSandbox(sandbox.Sandbox):
     def is_collected(self):
         return True
 
-    def note_growth(self):
+    def note_resources(self):
         pass
 
     def clean(self, _closed_sockets=0):
@@ -137,6 +139,7 @@ class OwnSandbox(sandbox.Sandbox):
 
 
 MEMORY_KILLS = MemoryKills()
+CPU_TIME = CpuTime(os.getpid())
 
 
 class Case:

@@ -159,8 +159,10 @@ export function endingByExit(code = 0): NonNullable<Done['ending']> {
 }
 
 /** A `script_done` without its times, and without what a harness may leave out. */
-export function timeless(done: Done): Omit<Done, 'duration_ms' | 'execution_id' | 'memory_kills' | 'type'> {
-  const { duration_ms: _, execution_id: __, type: ___, memory_kills: ____, ...rest } = done
+export function timeless(
+  done: Done,
+): Omit<Done, 'duration_ms' | 'execution_id' | 'memory_kills' | 'cpu_time_ms' | 'type'> {
+  const { duration_ms: _, execution_id: __, type: ___, memory_kills: ____, cpu_time_ms: _____, ...rest } = done
   return rest
 }
 

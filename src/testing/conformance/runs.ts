@@ -23,6 +23,44 @@ export function registerRunTests(at: Fixture): void {
     }),
   )
 
+  at.test(
+    'a harness that counts CPU time counts that of a script and of all processes that it started',
+    ['broker', 'kernel'],
+    () =>
+      at.with({}, async (peer, sandbox) => {
+        const atStart = sandbox.ready.checks['cpu_time_ms']
+        const { done, result } = await peer.run(python`
+          import os, signal, time
+          def use_a_tenth():
+              start = time.process_time()
+              while time.process_time() < start + 0.1: pass
+          def fork(work):
+              if (pid := os.fork()) == 0:
+                  work()
+                  os._exit(0)
+              return pid
+          reading, writing = os.pipe()
+          def orphan():
+              os.setsid()
+              use_a_tenth()
+              os.write(writing, b'.')
+              signal.pause()
+          use_a_tenth()
+          os.waitpid(fork(use_a_tenth), 0)
+          os.waitpid(fork(lambda: fork(orphan)), 0)
+          os.read(reading, 1)
+          emit_result(1)
+        `)
+        assert.equal(result, 1)
+        if (typeof atStart !== 'number') return assert.equal(done.cpu_time_ms, undefined)
+        const first = done.cpu_time_ms ?? assert.fail('it counts at the start, and not at the end of a run')
+        assert.ok(first - atStart >= 300, `${atStart} ms at the start, then ${first} ms`)
+        const second = (await peer.run('')).done.cpu_time_ms ?? assert.fail('it no longer counts')
+        assert.ok(second >= first && second - first < 200, `${first} ms, after an empty run ${second} ms`)
+      }),
+    ({ capabilities }) => (capabilities.processes ? undefined : 'scripts cannot start processes'),
+  )
+
   at.test('intermediates and logs in order, with the level info by default', ['harness'], () =>
     at.withAny(async (peer) => {
       const { events } = await peer.run(python`

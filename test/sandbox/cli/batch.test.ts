@@ -294,15 +294,17 @@ describe.skipIf(skip)('sandglass batch', () => {
   })
 })
 
-test.skipIf(skip)('the last line at a terminal tells the rate', async () => {
+test.skipIf(skip)('the last line at a terminal tells the rate and the CPU time of a request', async () => {
   const requests = join(cli.directory, 'three.jsonl')
-  writeFileSync(requests, ndjson(['a', 'b', 'c'].map((id) => ({ id, script: '' }))))
-  const args = ['batch', requests, '--out', join(cli.directory, 'three-answers.jsonl')]
+  const script = 'import time\nwhile time.process_time() < 0.2: pass'
+  writeFileSync(requests, ndjson(['a', 'b', 'c'].map((id) => ({ id, script }))))
+  const args = ['batch', requests, '--out', join(cli.directory, 'three-answers.jsonl'), '--policy', 'standard']
   const { code, stdout } = await runAtTerminal(cli, args, [], { NO_COLOR: '' })
   expect([code, stdout.split('\u001B[2K').at(-1)]).toEqual([
     0,
-    expect.stringMatching(/^sandglass: 3 answered, 0 failed in 0:\d\d \(\d+\.\d\/s\)\r\n$/),
+    expect.stringMatching(/^sandglass: 3 answered, 0 failed in 0:\d\d \(\d+\.\d\/s, \d+\.\d ms CPU each\)\r\n$/),
   ])
+  expect(Number(/([\d.]+) ms CPU/.exec(stdout)?.[1])).toBeGreaterThanOrEqual(200)
 })
 
 /** Polls once per turn of the event loop. */

@@ -31,6 +31,8 @@ export interface FakeEngine extends SandboxEngine {
   failure: unknown
   /** Called in place of an immediate end of `destroy`. */
   destroying: ((sandbox: FakeSandbox) => Promise<void>) | null
+  /** The checks of later sandboxes. */
+  checks: Sandbox['ready']['checks']
   /** When set, the promise that later sandboxes await between two runs. */
   recovering: ((sandbox: FakeSandbox) => Promise<void>) | null
   readonly pending: PendingCreation[]
@@ -54,6 +56,7 @@ export function fakeEngine(): FakeEngine {
     manual: false,
     failure: undefined,
     destroying: null,
+    checks: {},
     recovering: null,
     pending,
     succeedAll: () => Array.from(pending.slice(), (creation) => creation.succeed()),
@@ -120,7 +123,7 @@ function fakeSandbox(id: string, spec: SandboxSpec, engine: FakeEngine): FakeSan
       python: '3.11.2',
       tools: { loaded: [], failed: [] },
       preload: { loaded: [], failed: [], deferred: [] },
-      checks: {},
+      checks: engine.checks,
     },
     closed,
     memoryKills: () => null,

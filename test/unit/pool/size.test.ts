@@ -24,6 +24,7 @@ describe('PO-01: warm sandboxes per spec', () => {
       destroyed: 0,
       retired: 0,
       failures: 0,
+      cpuTimeMs: null,
       idle: 2,
       idleBytes: 2 * 16 * 1024 ** 2,
       leased: 1,
