@@ -18,13 +18,13 @@ export interface SandglassOptions extends EngineOptions, ApprovalOptions {
    * lists the limits in force.
    */
   readonly limits?: ResourceLimits
-  /** Warm sandboxes kept per set of limits. Default 2. */
+  /** Warm sandboxes kept per set of limits, without successors (`maxUses`). Default 2. */
   readonly poolSize?: number
-  /** Sandboxes made on demand above that. Default 2. */
+  /** Sandboxes made above that: on demand, and as successors. Default 2. */
   readonly maxOverflow?: number
   /**
    * Scripts after which a sandbox is replaced. Default 1,000; 1 gives every script a sandbox of its own. From 3 on, the next sandbox is
-   * made before the last tenth of them, if `maxOverflow` allows one more.
+   * made before the last tenth of them, at most 50, if `maxOverflow` allows one more. Both stay until those are used up.
    */
   readonly maxUses?: number
   /**

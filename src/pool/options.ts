@@ -7,15 +7,15 @@ export interface PoolOptions {
   readonly engine: SandboxEngine
   /** Sandbox specs by the name that `checkout` takes. More can follow by `addSpec`. */
   readonly specs: Readonly<Record<string, SandboxSpec>>
-  /** Sandboxes kept per spec, leased ones included. Default 2; 0 keeps none: every checkout creates. */
+  /** Sandboxes kept per spec, leased ones included, successors not. Default 2; 0 keeps none: every checkout creates. */
   readonly poolSize?: number
-  /** Sandboxes per spec made on demand above `poolSize`. Default 2. */
+  /** Sandboxes per spec made above `poolSize`: on demand, and as successors. Default 2. */
   readonly maxOverflow?: number
   /** Maximum time that a checkout waits, in milliseconds. Default 30,000. */
   readonly checkoutTimeoutMs?: number
   /**
    * Leases after which a sandbox is retired. Default 1,000; 1 gives every lease a sandbox of its own. From 3 on, its successor is
-   * made beside it before the last tenth of them, if `maxOverflow` allows one more.
+   * made beside it before the last tenth of them, at most 50, if `maxOverflow` allows one more. Both stay until those are used up.
    */
   readonly maxUses?: number
   /**

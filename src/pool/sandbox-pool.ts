@@ -24,8 +24,8 @@ export interface PoolCloseOptions {
 
 /**
  * Keeps warm sandboxes and lends them. Each named spec has `poolSize` sandboxes, filled up
- * in the background from its first checkout on, and up to `maxOverflow` more on demand; then checkouts wait in order of
- * arrival. A sandbox is lent again only under the key of its first lease. Close it, or the sandboxes stay.
+ * in the background from its first checkout on, and up to `maxOverflow` more on demand, or as successors of those whose uses come to an
+ * end; then checkouts wait in order of arrival. A sandbox is lent again only under the key of its first lease. Close it, or the sandboxes stay.
  */
 export class SandboxPool implements AsyncDisposable {
   readonly #options: ResolvedPoolOptions

@@ -203,6 +203,7 @@ export class Shelf {
       this.#settle()
     } else if (this.#queue.has(waiter)) {
       this.#grant(waiter, pooled, state)
+      this.#settle() // it may have become late
     } else {
       this.#putBack(pooled, state)
     }

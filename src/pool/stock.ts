@@ -172,7 +172,10 @@ export class Stock {
   }
 }
 
+/** More runs than any engine's start takes. */
+const MAX_LATE_USES = 50
+
 /** The number of last uses during which a sandbox and its successor live: a tenth. One of two uses would be half of its life. */
 function lateUses(maxUses: number): number {
-  return maxUses < 3 ? 0 : Math.max(1, Math.floor(maxUses / 10))
+  return maxUses < 3 ? 0 : Math.min(MAX_LATE_USES, Math.max(1, Math.floor(maxUses / 10)))
 }

@@ -32,6 +32,15 @@ describe('PO-01: the successor of a sandbox', () => {
     expect(pool.stats()).toMatchObject({ hits: 20, misses: 1, waits: 0, created: 2, retired: 1, idle: 1 })
   })
 
+  it('is made at most 50 uses before', async () => {
+    const engine = fakeEngine()
+    await using pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 1, maxUses: 1000 })
+    await use(pool, 949)
+    expect(engine.calls).toBe(1)
+    await use(pool, 1)
+    expect(engine.calls).toBe(2)
+  })
+
   it('serves a checkout that comes while the last use lasts, and stays when that ends', async () => {
     const engine = fakeEngine()
     await using pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 1, maxUses: 3 })
