@@ -5,7 +5,7 @@ import { drawBudget } from './budget-picture.ts'
 import { type Floor, startFloor } from './floor.ts'
 import { harnessProcesses } from './idle-memory.ts'
 import { openKernelTrace, type TraceEvent } from './kernel-trace.ts'
-import { measureInTurns, measureMs, pause, type Summary } from './measure.ts'
+import { measureMs, pause, summarize, type Summary } from './measure.ts'
 import { ms, type Row } from './row.ts'
 import { createSandglass } from './subject.ts'
 
@@ -13,6 +13,8 @@ import { createSandglass } from './subject.ts'
 const SCRIPT = 'import os\nos.getppid()\nemit_result(1)\nos.getppid()'
 const TRACED_RUNS = 60
 const PAUSE_MS = 8
+/** Runs, pauses alone and the floor are measured in turns of this many rounds. */
+const TURN = 20
 const CPU_RATIO = 2
 
 /** The use of processes since their start, as the kernel counts it. */
@@ -44,7 +46,7 @@ export interface Table {
 
 /**
  * Measures what one warm run costs each process, and where the time goes. With `picture`, draws it into that file. The counts of
- * the first table come from /proc. The parts of a run, system calls and switches come from the kernel's trace, which takes root;
+ * the first table come from /proc. The host's are those of runs with pauses, without those of as many pauses alone. The parts of a run, system calls and switches come from the kernel's trace, which takes root;
  * it makes runs slower, so the times of the parts add up to more than a run takes otherwise.
  */
 export async function budget(python: string, rounds: number, picture?: string): Promise<Table[]> {
@@ -63,34 +65,64 @@ export async function budget(python: string, rounds: number, picture?: string): 
 
 async function measure(sg: Sandglass, floor: Floor, rounds: number): Promise<Budget> {
   const [broker = 0, zygote = 0] = harnessProcesses()
-  const read = (): Record<keyof Budget['processes'], Used> => ({
-    host: ofThisProcess(),
+  const read = (): Record<'broker' | 'zygote' | 'child' | 'floor', Used> => ({
     broker: own(broker),
     zygote: own(zygote),
     child: ofChildren(zygote),
     floor: sum(own(floor.pid), ofChildren(floor.pid)),
   })
   const before = read()
-  const series = await measureInTurns(rounds, PAUSE_MS, {
-    run: () => measureMs(() => sg.run(SCRIPT)),
-    floor: () => floor.measure(),
-  })
+  const run: number[] = []
+  const base: number[] = []
+  let host: Used = { cpuMs: 0, faults: 0 }
+  for (let left = rounds; left > 0; left -= TURN) {
+    const count = Math.min(left, TURN)
+    const ofRuns = await hostUseOf(() => repeat(count, async () => run.push(await measureMs(() => sg.run(SCRIPT)))))
+    const ofPauses = await hostUseOf(() => repeat(count, () => Promise.resolve()))
+    host = add(host, { cpuMs: ofRuns.cpuMs - ofPauses.cpuMs, faults: ofRuns.faults - ofPauses.faults })
+    await repeat(count, async () => base.push(await floor.measure()))
+  }
   const after = read()
   const traced = await trace(sg, floor, broker, zygote)
-  const share = (name: keyof Budget['processes']): Share => ({
-    cpuMs: (after[name].cpuMs - before[name].cpuMs) / rounds,
-    faults: (after[name].faults - before[name].faults) / rounds,
+  const share = (name: keyof Budget['processes'], used: Used): Share => ({
+    cpuMs: used.cpuMs / rounds,
+    faults: used.faults / rounds,
     ...(typeof traced === 'string' ? {} : traced.counts[name]),
   })
+  const since = (name: keyof typeof after): Share =>
+    share(name, { cpuMs: after[name].cpuMs - before[name].cpuMs, faults: after[name].faults - before[name].faults })
   const processes = {
-    host: share('host'),
-    broker: share('broker'),
-    zygote: share('zygote'),
-    child: share('child'),
-    floor: share('floor'),
+    host: share('host', host),
+    broker: since('broker'),
+    zygote: since('zygote'),
+    child: since('child'),
+    floor: since('floor'),
   }
-  const { run, floor: base } = series as { run: Summary; floor: Summary }
-  return { processes, run, floor: base, phases: typeof traced === 'string' ? traced : traced.phases }
+  return {
+    processes,
+    run: summarize(run),
+    floor: summarize(base),
+    phases: typeof traced === 'string' ? traced : traced.phases,
+  }
+}
+
+async function repeat(count: number, act: () => Promise<unknown>): Promise<void> {
+  for (let n = 0; n < count; n += 1) {
+    await act()
+    await pause(PAUSE_MS)
+  }
+}
+
+/** Measures what this process, with all its threads, uses meanwhile. */
+async function hostUseOf(act: () => Promise<void>): Promise<Used> {
+  const before = ofThisProcess()
+  await act()
+  const after = ofThisProcess()
+  return { cpuMs: after.cpuMs - before.cpuMs, faults: after.faults - before.faults }
+}
+
+function add(one: Used, other: Used): Used {
+  return { cpuMs: one.cpuMs + other.cpuMs, faults: one.faults + other.faults }
 }
 
 type Counts = Pick<Share, 'switches' | 'calls'>

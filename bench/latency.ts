@@ -8,6 +8,8 @@ import { ms, ratioRow, type Row } from './row.ts'
 
 const run = promisify(execFile)
 const SCRIPT = 'emit_result(1)'
+/** Runs that follow each other before the floor has its turn. */
+const IN_A_ROW = 10
 
 /** Measures warm runs, runs back to back, runs in fresh and cold sandboxes, and `docker run`, each with its baseline. */
 export async function latency(python: string, bwrap: string, rounds: number): Promise<Row[]> {
@@ -23,8 +25,10 @@ async function warm(python: string, rounds: number): Promise<Row[]> {
   const floor = startFloor(python)
   await using sg = await createSandglass()
   const once = (): Promise<number> => measureMs(() => sg.run(SCRIPT))
-  await measureInTurns(20, 1, { once, floor: () => floor.measure() })
+  const checked = (): Promise<number> => measureMs(() => sg.run(SCRIPT, { policy: 'standard' }))
+  await measureInTurns(20, 1, { once, checked, floor: () => floor.measure() })
   const paced = await measureInTurns(rounds, 5, { run: once, floor: () => floor.measure() })
+  const inARow = await measureInTurns(rounds, 5, { run: once, checked, floor: () => floor.measure() }, IN_A_ROW)
   const backToBack: number[] = []
   const floors: number[] = []
   for (let block = 0; block < 10; block += 1) {
@@ -33,6 +37,7 @@ async function warm(python: string, rounds: number): Promise<Row[]> {
   }
   floor.close()
   const { run: of, floor: base } = paced as { run: Summary; floor: Summary }
+  const row = inARow as { run: Summary; checked: Summary; floor: Summary }
   const b2b = summarize(backToBack)
   const b2bFloor = summarize(floors)
   return [
@@ -40,9 +45,18 @@ async function warm(python: string, rounds: number): Promise<Row[]> {
       what: `floor: fork of a warm Python, one byte, wait (n=${base.n})`,
       figure: `p50 ${ms(base.p50)}, p95 ${ms(base.p95)}`,
     },
-    ratioRow(`warm \`sg.run\`, 5 ms between runs, p50 (n=${of.n})`, ms(of.p50), of.p50 / base.p50, 1.5, 'floor'),
+    ratioRow(`warm \`sg.run\`, 5 ms after a floor, p50 (n=${of.n})`, ms(of.p50), of.p50 / base.p50, 1.3, 'floor'),
     ratioRow('the same, p95', ms(of.p95), of.p95 / base.p95, 1.5, 'floor p95'),
-    ratioRow(`back to back, p50 (n=${b2b.n})`, ms(b2b.p50), b2b.p50 / b2bFloor.p50, 3, 'floor'),
+    ratioRow(
+      `warm \`sg.run\`, 5 ms after a run, p50 (n=${row.run.n})`,
+      ms(row.run.p50),
+      row.run.p50 / row.floor.p50,
+      1.3,
+      'floor after a floor',
+    ),
+    ratioRow('the same, p95', ms(row.run.p95), row.run.p95 / row.floor.p95, 1.5, 'floor p95'),
+    ratioRow(`back to back, p50 (n=${b2b.n})`, ms(b2b.p50), b2b.p50 / b2bFloor.p50, 2, 'floor'),
+    ratioRow("`policy: 'standard'`, p50", ms(row.checked.p50), row.checked.p50 / row.run.p50, 1.3, 'without a check'),
   ]
 }
 

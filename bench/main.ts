@@ -1,6 +1,8 @@
 import { machine } from '../test/support/machine.ts'
 import { artifacts } from './artifacts.ts'
+import { batch } from './batch.ts'
 import { budget } from './budget.ts'
+import { cellBudget } from './cell-budget.ts'
 import { codeAgent } from './code-agent.ts'
 import { endurance } from './endurance.ts'
 import { engines } from './engines.ts'
@@ -31,6 +33,7 @@ async function main(): Promise<void> {
   if (!usable) throw new Error(reasons.map((reason) => `${reason.message}: ${reason.remedy}`).join('\n'))
   const steps: [string, () => Promise<Row[]>][] = [
     ['latency', () => latency(String(probes['python']), String(probes['bwrap']), rounds)],
+    ['batch', () => batch(String(probes['python']))],
     ['endurance', endurance],
     ['memory', idleMemory],
     ['preload', preloading],
@@ -58,7 +61,8 @@ async function main(): Promise<void> {
   if (rows.length > 0) process.stdout.write(`\n${table(rows)}\n`)
   if (only?.includes('budget') ?? true) {
     process.stderr.write('budget …\n')
-    for (const part of await budget(String(probes['python']), rounds, flag('--picture'))) {
+    const run = await budget(String(probes['python']), rounds, flag('--picture'))
+    for (const part of [...run, await cellBudget()]) {
       process.stdout.write(`\n${table(part.rows, part.titles)}\n`)
       rows.push(...part.rows)
     }

@@ -18,17 +18,23 @@ export function summarize(values: readonly number[]): Summary {
 
 export { measureMs } from '../src/testing/conformance/least-of.ts'
 
-/** Measures the series in turn, so that a change of the machine's speed affects all alike. Returns milliseconds by name. */
+/**
+ * Measures the series in turn, so that a change of the machine's speed affects all alike. Returns milliseconds by name.
+ * @param inARow measurements of a series before those of the next one.
+ */
 export async function measureInTurns(
   rounds: number,
   pauseMs: number,
   series: Readonly<Record<string, () => Promise<number>>>,
+  inARow = 1,
 ): Promise<Record<string, Summary>> {
   const values = new Map<string, number[]>(Object.keys(series).map((name) => [name, []]))
-  for (let round = 0; round < rounds; round += 1) {
+  for (let left = rounds; left > 0; left -= inARow) {
     for (const [name, measure] of Object.entries(series)) {
-      values.get(name)?.push(await measure())
-      if (pauseMs > 0) await pause(pauseMs)
+      for (let n = Math.min(left, inARow); n > 0; n -= 1) {
+        values.get(name)?.push(await measure())
+        if (pauseMs > 0) await pause(pauseMs)
+      }
     }
   }
   return Object.fromEntries([...values].map(([name, list]) => [name, summarize(list)]))

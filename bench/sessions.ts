@@ -1,7 +1,6 @@
-import { execFileSync } from 'node:child_process'
-import { join } from 'node:path'
 import type { Sandglass } from '../src/index.ts'
 import { channelEcho } from './channel-echo.ts'
+import { JupyterKernel } from './jupyter-kernel.ts'
 import { measureInTurns, measureMs } from './measure.ts'
 import { ms, ratioRow, type Row } from './row.ts'
 import { charts, idleSession, LIVE, states, touched } from './session-states.ts'
@@ -9,6 +8,8 @@ import { createSandglass, localEngine, resolveForBench } from './subject.ts'
 
 const ROUNDS = 200
 const PAUSE_MS = 5
+/** Each series follows itself, as the cells of a session do. */
+const IN_A_ROW = 10
 const GiB = 1024 * 1024 * 1024
 /** A Python that has `jupyter_client` and `ipykernel`, to compare with. */
 const JUPYTER = process.env['SANDGLASS_BENCH_JUPYTER']
@@ -33,15 +34,17 @@ async function cells(sg: Sandglass): Promise<Row[]> {
   await using bare = await sg.session({ checkpoints: 'off' })
   const engine = localEngine()
   await using sandbox = await engine.create(resolveForBench().spec)
+  await using jupyter = JUPYTER === undefined ? undefined : new JupyterKernel(JUPYTER)
   const series = {
     run: () => measureMs(() => sg.run('1')),
     echo: () => channelEcho(sandbox),
     cell: () => measureMs(() => kept.run('1')),
     bare: () => measureMs(() => bare.run('1')),
+    ...(jupyter === undefined ? {} : { jupyter: () => jupyter.measure() }),
   }
   await measureInTurns(ROUNDS / 4, PAUSE_MS, series)
-  const took = await measureInTurns(ROUNDS, PAUSE_MS, series)
-  const p50 = (name: keyof typeof series): number => took[name]?.p50 ?? Number.NaN
+  const took = await measureInTurns(ROUNDS, PAUSE_MS, series, IN_A_ROW)
+  const p50 = (name: string): number => took[name]?.p50 ?? Number.NaN
   const what = `\`s.run('1')\`, ${PAUSE_MS} ms between two, p50 (n=${ROUNDS})`
   const above = p50('cell') - p50('echo')
   const rows: Row[] = [
@@ -54,9 +57,7 @@ async function cells(sg: Sandglass): Promise<Row[]> {
     ratioRow('the same', `${ms(p50('cell'))} vs ${ms(p50('run'))}`, p50('cell') / p50('run'), 1, "`sg.run('1')`"),
     { what: "the same, `checkpoints: 'off'`", figure: ms(p50('bare')) },
   ]
-  if (JUPYTER === undefined) return rows
-  const script = join(import.meta.dirname, 'jupyter_cells.py')
-  const jupyter = Number(execFileSync(JUPYTER, [script, String(ROUNDS)], { encoding: 'utf8' }))
-  const figure = `${ms(p50('cell'))} vs ${ms(jupyter)}`
-  return [...rows, ratioRow('the same', figure, p50('cell') / jupyter, 0.3, 'a cell of a Jupyter kernel')]
+  if (jupyter === undefined) return rows
+  const figure = `${ms(p50('cell'))} vs ${ms(p50('jupyter'))}`
+  return [...rows, ratioRow('the same', figure, p50('cell') / p50('jupyter'), 0.3, 'a cell of a Jupyter kernel')]
 }

@@ -14,7 +14,7 @@ const CALLS = 100
 export async function toolCalls(): Promise<Row[]> {
   // A channel that waits for the echo does not keep this process alive, so a timer does.
   const awake = setInterval(() => {}, 60_000)
-  const rows = await onEngine('local', localEngine(), 4)
+  const rows = await onEngine('local', localEngine(), 2)
   const image = process.env['BENCH_DOCKER_IMAGE']
   const docker = dockerEngine(image === undefined ? {} : { image })
   if ((await docker.report()).usable) rows.push(...(await onEngine('docker', docker, 2)))

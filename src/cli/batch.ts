@@ -45,10 +45,11 @@ export async function batch(given: Given, context: Context): Promise<number> {
     tools,
     signal: context.signal,
   })
-  const lively = supportsAnsi(context) && (out !== undefined || !context.stdout.isTerminal)
+  // Lines on the same terminal as the answers would mix with them.
+  const isWatched = context.stderr.isTerminal && (out !== undefined || !context.stdout.isTerminal)
   const size = sizeOf(path)
   const cpuMs = measureCpu(sandglass)
-  const live = new LiveLine(context.stderr, lively, () => running.progress.text(size))
+  const live = new LiveLine(context.stderr, isWatched && supportsAnsi(context), () => running.progress.text(size))
   try {
     await running.serve(input)
   } finally {
@@ -56,7 +57,7 @@ export async function batch(given: Given, context: Context): Promise<number> {
     await sandglass.close()
     await live.end()
   }
-  if (lively) await note(context, running.progress.summary(cpuMs()))
+  if (isWatched) await note(context, running.progress.summary(cpuMs()))
   if (!context.signal.aborted) return EXIT.ok
   if (!context.isStdoutClosed()) await note(context, cancelledNote(out))
   return EXIT.cancelled
