@@ -90,10 +90,6 @@ class ExitStatusTest(unittest.TestCase):
             os.waitpid(-1, os.WNOHANG)
 
 
-if __name__ == "__main__":
-    unittest.main()
-
-
 class MemoryGrowthTest(unittest.TestCase):
     def setUp(self):
         read, self.go_on = os.pipe()
@@ -164,3 +160,7 @@ class ProcessLimitsTest(unittest.TestCase):
         with mock.patch.object(integrity, "open_proc", return_value=None):
             limits = integrity.ProcessLimits([self.pid])
         self.assertEqual(set(self.changes_of(limits)), {True})
+
+
+if __name__ == "__main__":
+    unittest.main()
