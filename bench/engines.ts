@@ -3,12 +3,15 @@ import type { Sandbox, SandboxEngine, Sandglass, SandglassOptions } from '../src
 import type { DockerSandbox } from '../src/engines/docker/index.ts'
 import { ONE_LINE, watchedFlood } from './endurance.ts'
 import { coldStart, freshBesideWarm } from './latency.ts'
+import { channelEcho } from './channel-echo.ts'
 import { measureInTurns, pause, summarize, measureMs } from './measure.ts'
 import { ms, type Row } from './row.ts'
 import { createSandglass, dockerEngine, localEngine, resolveForBench } from './subject.ts'
 
 const MiB = 1024 * 1024
 const SCRIPT = 'emit_result(1)'
+/** Measurements of one engine before those of the next. */
+const IN_A_ROW = 10
 
 /** A column of the table, for one engine. */
 interface Column {
@@ -72,7 +75,7 @@ async function warm(columns: readonly Column[], rounds: number): Promise<Row[]> 
   const series = (each: number): Record<string, () => Promise<number>> =>
     Object.fromEntries(running.map(({ title, sg }) => [title, () => typical(sg, each)]))
   await measureInTurns(20, 1, series(1))
-  const paced = await measureInTurns(rounds, 5, series(1))
+  const paced = await measureInTurns(rounds, 5, series(1), IN_A_ROW)
   const backToBack = Object.values(await measureInTurns(10, 5, series(Math.ceil(rounds / 10))))
   await Promise.all(running.map(({ sg }) => sg.close()))
   const local = paced['local']
@@ -91,8 +94,21 @@ async function warm(columns: readonly Column[], rounds: number): Promise<Row[]> 
       ...(local !== undefined && docker !== undefined && { met: docker.p50 <= 1.15 * local.p50 }),
     },
     { what: 'the same, p95', figure: times('p95') },
+    { what: 'echo of the channel, 5 ms between echoes, p50', figure: await echoes(columns, rounds) },
     { what: 'back to back, p50', figure: backToBack.map(({ p50 }) => ms(p50)) },
   ]
+}
+
+async function echoes(columns: readonly Column[], rounds: number): Promise<string[]> {
+  const { spec } = resolveForBench()
+  const engines = columns.map(({ make }) => make())
+  const sandboxes = await Promise.all(engines.map((engine) => engine.create(spec)))
+  const series = Object.fromEntries(sandboxes.map((sandbox, at) => [at, () => channelEcho(sandbox)]))
+  await measureInTurns(20, 1, series)
+  const found = Object.values(await measureInTurns(rounds, 5, series, IN_A_ROW))
+  await Promise.all(sandboxes.map((sandbox) => sandbox.destroy()))
+  await Promise.all(engines.map((engine) => engine.close()))
+  return found.map(({ p50 }) => ms(p50))
 }
 
 async function typical(sg: Sandglass, count: number): Promise<number> {

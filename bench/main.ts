@@ -21,7 +21,7 @@ import { workspaces } from './workspaces.ts'
 
 /**
  * Prints the tables of docs/performance.md: `npm run bench`. `-- --rounds N` sets the number of warm runs (default: 500).
- * `-- --only NAMES` runs some steps, such as `persistence,artifacts`, and does not compare the engines. `-- --picture FILE` draws
+ * `-- --only NAMES` runs some steps, such as `persistence,artifacts`. `-- --picture FILE` draws
  * the budget of a run as SVG.
  */
 async function main(): Promise<void> {
@@ -47,7 +47,7 @@ async function main(): Promise<void> {
     ['orchestrator', () => orchestrator(String(probes['python']), rounds)],
     ['tools', async () => Promise.resolve(toolPreparing())],
   ]
-  const names = [...steps.map(([name]) => name), 'budget']
+  const names = [...steps.map(([name]) => name), 'budget', 'engines']
   const unknown = only?.find((name) => !names.includes(name))
   if (unknown !== undefined) throw new Error(`--only: there is no step "${unknown}"; they are ${names.join(', ')}`)
   const rows: Row[] = []
@@ -67,7 +67,7 @@ async function main(): Promise<void> {
       rows.push(...part.rows)
     }
   }
-  if (only === undefined) {
+  if (only?.includes('engines') ?? true) {
     process.stderr.write('engines …\n')
     const compared = await engines(rounds)
     process.stdout.write(`\n${table(compared.rows, compared.titles)}\n`)
