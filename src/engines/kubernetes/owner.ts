@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { V1OwnerReference } from '@kubernetes/client-node'
-import { SandglassError } from '../../errors/index.ts'
 import { markOfThisProcess, type OwnerState, stateOf } from '../../support/index.ts'
 import type { Cluster } from './cluster.ts'
+import { isMissing } from './explain.ts'
 
 /** The label of every pod of Sandglass, by which they are found. */
 export const MANAGED: readonly [name: string, value: string] = ['app.kubernetes.io/managed-by', 'sandglass']
@@ -46,6 +46,7 @@ export function ownerMarks(ownerReferences: readonly V1OwnerReference[]): OwnerM
 /**
  * Finds the pod of this process, by what the downward API of Kubernetes put into its environment. It must exist in the namespace of
  * the sandboxes: Kubernetes deletes at once whatever names an owner that does not.
+ * @throws SandglassError `kubernetes_unreachable`, `kubernetes_permission`
  */
 export async function findOwnPod(cluster: Cluster): Promise<readonly V1OwnerReference[]> {
   const [name = '', uid = '', own] = ['NAME', 'UID', 'NAMESPACE'].map((part) => process.env[`SANDGLASS_POD_${part}`])
@@ -56,8 +57,8 @@ export async function findOwnPod(cluster: Cluster): Promise<readonly V1OwnerRefe
     const { metadata } = await cluster.call('read a pod', (api) => api.readNamespacedPod({ name, namespace }))
     return metadata?.uid === uid ? [{ apiVersion: 'v1', kind: 'Pod', name, uid }] : []
   } catch (error) {
-    if (error instanceof SandglassError) return [] // the lease of this host tells of its death as well
-    throw error
+    if (isMissing(error)) return []
+    throw error // nobody would know whether the next sandboxes have an owner
   }
 }
 

@@ -75,7 +75,7 @@ describe('a pod of a host on another machine', () => {
 
 describe('the pod of this process', () => {
   const OWNER = { apiVersion: 'v1', kind: 'Pod', name: 'app-1', uid: 'u-1' }
-  const missing = new SandglassError('kubernetes_refused', 'there is no such pod')
+  const missing = new SandglassError('sandbox_setup_failed', 'there is no such pod', { cause: { code: 404 } })
   test.each([
     ['owns what is in its own namespace', 'here', () => Promise.resolve({ metadata: { uid: 'u-1' } }), [OWNER]],
     // Kubernetes would delete the pods at once.
@@ -91,6 +91,18 @@ describe('the pod of this process', () => {
     expect(owners).toEqual(expected)
     expect(ownerMarks(owners).ownerReferences).toEqual(expected)
   })
+
+  test.each(['kubernetes_unreachable', 'kubernetes_permission'] as const)(
+    'is not taken for none after %s',
+    async (code) => {
+      vi.stubEnv('SANDGLASS_POD_NAME', 'app-1')
+      vi.stubEnv('SANDGLASS_POD_UID', 'u-1')
+      vi.stubEnv('SANDGLASS_POD_NAMESPACE', 'here')
+      const call = (): Promise<never> => Promise.reject(new SandglassError(code, 'no answer'))
+      const cluster = { namespace: 'here', call } as unknown as Cluster
+      await expect(findOwnPod(cluster)).rejects.toMatchObject({ code })
+    },
+  )
 })
 
 test('the clock of a server is that of its last answer, whatever the clock of this machine says', () => {
