@@ -120,7 +120,7 @@ export const KILLS: readonly FaultKind[] = [
     script: 'sessions',
     engines: ['docker'],
     boundMs: DOCKER_DEATH_MS,
-    boundWhy: 'test/sandbox/session/faults.test.ts',
+    boundWhy: 'no other test: a container of eight sessions with 40 checkpoints takes longer than one script',
   },
   {
     // Heads, copies and checkpoints: a session goes back to a copy, or is lost; the others never notice.

@@ -10,8 +10,8 @@ class SessionFamily:
     """The sessions of one keeper. The keeper ends the processes of all of them, or of one. It tells them apart by a mark that
     programs inherit.
 
-    The mark is a limit that nothing else uses (RLIMIT_RTTIME). A process that lowers its mark belongs to no session any more, so
-    the next rollback of any session ends it.
+    The mark is a limit that nothing else uses (RLIMIT_RTTIME). A process can lower its mark: to that of a later branch, whose rollback
+    or end then ends it, or to one that no session has, so that the next rollback of any session ends it.
     """
 
     def __init__(self, spare):

@@ -215,6 +215,25 @@ test('the time of a tool is not that of its cell, however busy another branch is
   expect(await other).toMatchObject({ status: 'interrupted' })
 })
 
+test('a process that takes the mark of another branch outlives a rollback, but not that branch', async () => {
+  await using workspace = await sg.workspace()
+  await using session = await workspace.session()
+  await session.run('import resource, subprocess')
+  const [first, second] = await session.branch(2)
+  const start = `def lower():
+    mark = resource.getrlimit(resource.RLIMIT_RTTIME)[1] - 1  # of the second branch
+    resource.setrlimit(resource.RLIMIT_RTTIME, (mark, mark))
+p = subprocess.Popen(["sleep", "1000"], preexec_fn=lower, start_new_session=True)
+p.pid`
+  const { value: pid } = (await first?.run(start)) ?? {}
+  expect(await first?.run('import os; os._exit(1)')).toMatchObject({ state: 'rolled-back', ended: [] })
+  const lives = async (): Promise<unknown> =>
+    (await session.run(`import os; os.path.exists("/proc/${String(pid)}")`)).value
+  expect(await lives()).toBe(true)
+  await second?.close()
+  expect(await lives()).toBe(false)
+})
+
 test('a branch goes on when the session that it comes from is closed', async () => {
   await using workspace = await sg.workspace()
   const session = await workspace.session()
