@@ -114,6 +114,8 @@ class WorkspaceSession implements Session {
   readonly #runner: CellRunner
   readonly #defaults: WorkspaceSessionOptions
   readonly #end: () => Promise<void>
+  /** Its checkpoints by id, the oldest first. */
+  readonly #kept = new Map<string, SessionCheckpoint>()
   /** The secrets and hidden values of all cells so far, because variables can hold them. One per object: a name can have had several. */
   #hidden: readonly Readonly<Record<string, string>>[] = []
 
@@ -184,13 +186,15 @@ class WorkspaceSession implements Session {
     const { id, grade, lacks } = await this.#held.checkpoint()
     const stored = files ? await this.#storeFiles(id) : undefined
     const redactor = this.#redactor()
-    return {
+    const kept: SessionCheckpoint = {
       id,
       name: name ?? null,
       grade,
       lacks: lacks.map((text) => redactor.text(text)),
       files: stored?.id ?? null,
     }
+    this.#kept.set(id, kept)
+    return kept
   }
 
   /** Stores the files of a checkpoint. If that fails, it releases the copy of the process, whose id nobody gets. */
@@ -207,8 +211,7 @@ class WorkspaceSession implements Session {
     checkpoint: SessionCheckpoint | string,
     { files = false }: { readonly files?: boolean } = {},
   ): Promise<RestoredState> {
-    const id = idOf(checkpoint)
-    const stored = typeof checkpoint === 'string' ? null : checkpoint.files
+    const { id, files: stored } = this.#find(checkpoint, 'restore()')
     if (files && stored === null)
       throw new SandglassError(
         'invalid_request',
@@ -227,7 +230,21 @@ class WorkspaceSession implements Session {
   }
 
   async release(checkpoint: SessionCheckpoint | string): Promise<void> {
-    await this.#held.release(idOf(checkpoint))
+    const { id } = this.#find(checkpoint, 'release()')
+    await this.#held.release(id)
+    this.#kept.delete(id)
+  }
+
+  /** @throws SandglassError `invalid_request`, `checkpoint_unavailable`, `session_closed`, `session_lost` */
+  #find(checkpoint: SessionCheckpoint | string, what: string): SessionCheckpoint {
+    const wanted = idOf(checkpoint)
+    const all = [...this.#kept.values()]
+    const named = typeof checkpoint === 'string' ? all.findLast(({ name }) => name === wanted) : undefined
+    const found = this.#kept.get(wanted) ?? named
+    if (found !== undefined) return found
+    if (this.#held.endedBy !== undefined) throw this.#held.endedBy
+    this.#held.assertCheckpoints(what)
+    throw unknownCheckpointError(wanted, all)
   }
 
   async branch(count: number): Promise<Session[]> {
@@ -337,13 +354,19 @@ function checkName(name: unknown): void {
     throw new SandglassError('invalid_request', `name: ${formatValue(name)} is not a string`)
 }
 
-/** @throws SandglassError `invalid_request` for what is neither a checkpoint nor its id */
+function unknownCheckpointError(wanted: string, kept: readonly SessionCheckpoint[]): SandglassError {
+  const names = [...new Set(kept.flatMap(({ name }) => (name === null ? [] : [formatValue(name)])))]
+  const known = names.length === 0 ? '' : `; the names of its checkpoints are ${names.join(', ')}`
+  return new SandglassError('checkpoint_unavailable', `the session has no checkpoint ${formatValue(wanted)}${known}`)
+}
+
+/** @throws SandglassError `invalid_request` for what is neither a checkpoint nor text */
 function idOf(checkpoint: SessionCheckpoint | string): string {
   const id: unknown = typeof checkpoint === 'string' ? checkpoint : checkpoint?.id
   if (typeof id === 'string') return id
   throw new SandglassError(
     'invalid_request',
-    `checkpoint: ${formatValue(checkpoint)} is neither a checkpoint nor its id`,
+    `checkpoint: ${formatValue(checkpoint)} is neither a checkpoint nor its id or name`,
   )
 }
 

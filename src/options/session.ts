@@ -92,13 +92,14 @@ export interface Session extends AsyncDisposable {
    */
   checkpoint(name?: string, options?: { readonly files?: boolean }): Promise<SessionCheckpoint>
   /**
-   * Goes back to the state of a checkpoint of this session, by its object or id. The checkpoint stays; everything that ran in the session ends.
+   * Goes back to the state of a checkpoint of this session, by its object, id or name; of several with the same name, the newest. The checkpoint
+   * stays; everything that ran in the session ends.
    * @throws SandglassError `checkpoint_unavailable`, `invalid_request` for what is neither, and for `files` of a checkpoint without
    * them, `sandbox_busy`, `session_closed`, `session_lost`, and those of `Workspace.restore`
    */
   restore(checkpoint: SessionCheckpoint | string, options?: { readonly files?: boolean }): Promise<RestoredState>
   /**
-   * Releases a checkpoint of this session, by its object or id, and frees its memory and process. Files that it stored stay.
+   * Releases a checkpoint of this session, as `restore` finds it, and frees its memory and process. Files that it stored stay.
    * @throws SandglassError `checkpoint_unavailable` for one that does not exist, `invalid_request` for what is neither, `sandbox_busy`,
    * `session_closed`, `session_lost`
    */

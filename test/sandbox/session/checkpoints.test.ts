@@ -26,7 +26,43 @@ test('a session goes back to a checkpoint, more than once, and what ran in it en
   expect(await session.run('x = 5\nimport os; os._exit(1)')).toMatchObject({ state: 'rolled-back' })
   await session.restore(checkpoint.id)
   expect(await session.run('x')).toMatchObject({ value: 1 })
-  await expect(session.restore('other')).rejects.toMatchObject({ code: 'checkpoint_unavailable' })
+  await expect(session.restore('other')).rejects.toMatchObject({
+    code: 'checkpoint_unavailable',
+    message: 'the session has no checkpoint "other"; the names of its checkpoints are "one"',
+  })
+})
+
+test('a name finds the newest checkpoint that has it, an id comes first, and a branch has no names of its origin', async () => {
+  await using session = await sg.session()
+  const before = async (x: number, name?: string): Promise<SessionCheckpoint> => {
+    await session.run(`x = ${x}`)
+    return session.checkpoint(name)
+  }
+  const first = await before(1, 'before')
+  const second = await before(2, 'before')
+  await before(3, first.id)
+  const restored = async (checkpoint: SessionCheckpoint | string): Promise<unknown> => {
+    await session.restore(checkpoint)
+    return (await session.run('x')).value
+  }
+  expect(await restored('before')).toBe(2)
+  expect(await restored(first.id)).toBe(1)
+  await session.release('before')
+  expect(await restored('before')).toBe(1)
+  await session.release('before')
+  // The id is now a name alone.
+  expect(await restored(first.id)).toBe(3)
+  for (const gone of ['before', second, second.id])
+    await expect(session.restore(gone)).rejects.toMatchObject({
+      code: 'checkpoint_unavailable',
+      message: expect.stringMatching(
+        /^the session has no checkpoint ".+"; the names of its checkpoints are ".+"$/,
+      ) as string,
+    })
+  const [branch] = await session.branch(1)
+  await expect(branch?.restore(first.id)).rejects.toThrow(/^the session has no checkpoint "[^"]+"$/)
+  await session.close()
+  await expect(session.restore('before')).rejects.toMatchObject({ code: 'session_closed' })
 })
 
 test('a loop that keeps a checkpoint before each cell releases the oldest ones, and then goes back to one that it kept', async () => {
@@ -77,8 +113,12 @@ test('with files, a checkpoint and its restore include those of the workspace, a
   await session.run('x = 2\nopen("a.txt", "w").write("two")\nopen("b.txt", "w").close()')
   const { missing } = await session.restore(both, { files: true })
   expect(missing).toEqual(['shared memory and the effects of host tools were not rolled back'])
-  const look = await session.run('import os\n[x, open("a.txt").read(), sorted(os.listdir())]')
-  expect(look).toMatchObject({ value: [1, 'one', ['a.txt']] })
+  const look = async (): Promise<unknown> =>
+    (await session.run('import os\n[x, open("a.txt").read(), sorted(os.listdir())]')).value
+  expect(await look()).toEqual([1, 'one', ['a.txt']])
+  await session.run('x = 3\nopen("a.txt", "w").write("three")')
+  await session.restore('both', { files: true })
+  expect(await look()).toEqual([1, 'one', ['a.txt']])
   await using plain = await sg.session()
   for (let n = 0; n < 33; n += 1)
     await expect(plain.checkpoint('both', { files: true })).rejects.toMatchObject({ code: 'invalid_request' })
