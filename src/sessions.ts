@@ -116,6 +116,7 @@ class WorkspaceSession implements Session {
   readonly #end: () => Promise<void>
   /** Its checkpoints by id, the oldest first. */
   readonly #kept = new Map<string, SessionCheckpoint>()
+  #missing: readonly string[] = []
   /** The secrets and hidden values of all cells so far, because variables can hold them. One per object: a name can have had several. */
   #hidden: readonly Readonly<Record<string, string>>[] = []
 
@@ -135,6 +136,10 @@ class WorkspaceSession implements Session {
 
   get id(): string {
     return this.#held.id
+  }
+
+  get missing(): readonly string[] {
+    return this.#missing
   }
 
   isOf(runner: CellRunner): boolean {
@@ -254,9 +259,11 @@ class WorkspaceSession implements Session {
         `count: ${formatValue(count)} is not a whole number from 1 to ${MAX_BRANCHES}`,
       )
     const held = await this.#held.branch(count)
+    const redactor = this.#redactor()
     return held.map((branch) => {
       const session = new WorkspaceSession(branch, this.#workspace, this.#runner, this.#defaults, () => branch.close())
       session.#hidden = this.#hidden
+      session.#missing = branch.missing.map((text) => redactor.text(text))
       return session
     })
   }

@@ -72,6 +72,8 @@ export type CellResult = ExecutionResult & CellEnd & { readonly number: number }
  */
 export interface Session extends AsyncDisposable {
   readonly id: string
+  /** Descriptions of the state of its origin that a branch lacks, such as threads. Empty for a session that is no branch. */
+  readonly missing: readonly string[]
   /**
    * Runs one cell. The result describes whatever the cell does; a result with `state: 'lost'` is the last one of the session.
    * @throws SandglassError `sandbox_busy` during another cell or operation, `session_closed`, `session_lost`, and those of `Workspace.run`.
@@ -105,7 +107,8 @@ export interface Session extends AsyncDisposable {
    */
   release(checkpoint: SessionCheckpoint | string): Promise<void>
   /**
-   * Makes 1 to 16 sessions that begin with the current state and run concurrently in the same workspace: files are shared.
+   * Makes 1 to 16 sessions that begin with the current state and run concurrently in the same workspace. Files and shared memory are shared;
+   * threads, programs, pipes, sockets and transactions stay with this session, and `missing` of each branch names them.
    * @throws SandglassError `checkpoint_unavailable`, `invalid_request`, `sandbox_busy`, `session_closed`, `session_lost`
    */
   branch(count: number): Promise<Session[]>

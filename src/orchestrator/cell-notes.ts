@@ -27,7 +27,9 @@ export function describeVariables(
     const files = keepsFiles ? 'Files stay.' : 'Files are as they were before the script.'
     return `All variables of the session are lost: there was no checkpoint. ${files} Create again what you need.`
   }
-  const facts = ['Variables are as they were before the script. What it wrote to files stays.']
+  const facts = [
+    'Variables are as they were before the script. What it wrote to files stays, except what it appended to files that were open before it.',
+  ]
   if (ended.length > 0) facts.push(`These processes were ended: ${ended.join(', ')}.`)
   if (missing.length > 0) facts.push(`This could not be restored: ${missing.join('; ')}.`)
   return facts.join(' ')

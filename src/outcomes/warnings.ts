@@ -32,6 +32,8 @@ export const WARNING_CODES = {
   preload_failed: "a module that the library's caller asked to preload could not be loaded",
   session_rolled_back:
     'the process of the session ended between two cells; the session went back to the state after the earlier one, or to an older state that the message describes',
+  branch_lacks_state:
+    'this is the first cell of a branch, which lacks a part of the state of the session that it comes from; the message names it',
   cpu_limit_lost: 'the CPU limit, lifted to end a run in time, could not be restored; the sandbox was ended',
   destroy_failed: 'a sandbox that had to be destroyed still existed after 2 s',
   harness_warning: 'the harness sent a warning with a code that this version does not know; the message holds both',

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { CAPS } from './caps.ts'
-import { type CheckpointOnWire, checkpointOnWire } from './harness-frames.ts'
+import { type CheckpointOnWire, checkpointOnWire, missingItems } from './harness-frames.ts'
 import { WIRE_CAUSES, WIRE_PARTIES, type WireEnding } from './wire-ending.ts'
 
 /** The program was executed. */
@@ -86,6 +86,8 @@ export interface SessionReadyFrame {
   type: 'session_ready'
   execution_id: string
   checkpoint: CheckpointOnWire
+  /** Of a branch: descriptions of the parts of the state that it lacks. */
+  missing?: string[] | undefined
 }
 
 /** A frame that only a sandbox in workspace mode sends. */
@@ -134,6 +136,7 @@ export const harnessActivityFrames: {
     type: z.literal('session_ready'),
     execution_id: executionId,
     checkpoint: checkpointOnWire,
+    missing: missingItems.optional(),
   }),
   dialed: z.object({ type: z.literal('dialed'), execution_id: executionId }),
   output: z.object({ type: z.literal('output'), execution_id: executionId, stream }),

@@ -219,7 +219,8 @@ const mimeType = z.string().max(CAPS.mimeType).regex(MIME_TYPE)
 
 const nanAsNull = z.object({ count: z.int().positive(), paths: z.array(z.string()).max(CAPS.nullPaths) }).optional()
 
-const missingItems = z.array(z.string().max(CAPS.missingItemChars)).max(CAPS.missingItems)
+/** The schema of a list of parts of the state, or of processes. */
+export const missingItems: z.ZodType<string[]> = z.array(z.string().max(CAPS.missingItemChars)).max(CAPS.missingItems)
 
 /** The schema of a checkpoint. */
 export const checkpointOnWire: z.ZodType<CheckpointOnWire> = z.object({

@@ -25,6 +25,7 @@ export class HeldSession implements ActivityHandler {
   readonly #over = Promise.withResolvers<void>()
   /** The error of further cells; undefined while cells can run. */
   #ended: SandglassError | undefined
+  #missing: readonly string[] = []
   #isBusy = false
   #count = 0
 
@@ -75,6 +76,11 @@ export class HeldSession implements ActivityHandler {
   /** The error of further cells; undefined while cells can run. */
   get endedBy(): SandglassError | undefined {
     return this.#ended
+  }
+
+  /** Descriptions of the state that a branch lacks; not redacted. */
+  get missing(): readonly string[] {
+    return this.#missing
   }
 
   /** Resolves when all its processes have ended. Never rejects. */
@@ -193,8 +199,10 @@ export class HeldSession implements ActivityHandler {
     return this.#over.promise
   }
 
-  onFrame(frame: { readonly type: string }): void {
-    if (frame.type === 'session_ready') this.#ready.resolve()
+  onFrame(frame: { readonly type: string; readonly missing?: readonly string[] | undefined }): void {
+    if (frame.type !== 'session_ready') return
+    this.#missing = frame.missing ?? []
+    this.#ready.resolve()
   }
 
   onEnd(end: ActivityEnd): void {

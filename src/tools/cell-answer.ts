@@ -43,7 +43,10 @@ export function describeState(ran: RanCell, max: number): string | undefined {
           `the session has ended: all variables are lost, and no further script can run in it${reasonOf(ran)}`,
           `what the script wrote to files ${keepsFiles ? 'stays in the workspace' : 'is lost, too'}`,
         ]
-      : ['your variables are as they were before this script', 'what it wrote to files stays']
+      : [
+          'your variables are as they were before this script',
+          'what it wrote to files stays, except what it appended to files that were open before it',
+        ]
   if (ended.length > 0) facts.push(`these processes were ended: ${ended.join(', ')}`)
   if (missing.length > 0) facts.push(`this could not be restored: ${missing.join('; ')}`)
   return truncateAndCount([...facts, ...writesOf(ran)].join('; '), max)

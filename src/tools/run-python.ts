@@ -256,13 +256,15 @@ function answerOf(
   }
 }
 
+const TOLD_WARNINGS: readonly string[] = ['nan_as_null', 'branch_lacks_state']
+
 /** A note with facts that the rest of the answer does not show. */
 function noteOf(
   ran: RanScript,
   { max, needsResult }: { readonly max: number; readonly needsResult: boolean },
 ): { readonly note?: string } {
   const { hasResult, warnings } = ran
-  const notes = warnings.filter(({ code }) => code === 'nan_as_null').map(({ message }) => message)
+  const notes = warnings.filter(({ code }) => TOLD_WARNINGS.includes(code)).map(({ message }) => message)
   const state = describeState(ran, max)
   if (state !== undefined) notes.unshift(state)
   if (needsResult && !hasResult) notes.unshift('the script ended without calling emit_result(data): there is no result')

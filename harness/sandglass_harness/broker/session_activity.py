@@ -10,6 +10,7 @@ from .ending import ending_of
 from .run import checkpoint_of, texts_of
 from .session_copies import MAX_WHY, NO_CHECKPOINT, UNKNOWN, SessionCopies
 from .session_family import SessionFamily, mark_of_root
+from .session_files import NO_CELL, SessionFiles
 from .session_operations import SessionLook
 from .session_process import SessionProcess
 
@@ -51,8 +52,9 @@ class SessionActivity(ProcessActivity):
         self._head_ended = False  # True if the head ended while no cell ran
         self._step = self._step_due = self._target = None
         self._ended = []  # names of the processes that the last rollback ended
+        self._files = SessionFiles(self)
         self._lost = None  # why the session ended by itself
-        self._warnings = []
+        self._warnings = []  # for the next cell
         self._returns = 0  # since the last cell
         self._unexpected = 0
 
@@ -142,6 +144,7 @@ class SessionActivity(ProcessActivity):
         """Prepares the head for a cell, which watches the head from then on."""
         self._make_owed_copy()
         self.workspace.watcher.forget(self.head.pid_fd)
+        self._files.begin_cell()
         self.head.begin_cell()
 
     def on_kept(self, run):
@@ -280,20 +283,24 @@ class SessionActivity(ProcessActivity):
         self.head, self._target = self._target, None
         self.take_over_head()
 
-    def take_over_head(self):
+    def take_over_head(self, is_branch=False):
         """Makes a copy the head."""
         self._watch_head_end()
         self._enter(ADOPTING, ADOPT_SEC + MAX_KILL_SEC * self.family.orders)
-        self.head.tell(b"H", {"mark": None if self.mark == mark_of_root() else self.mark})
+        mark = None if self.mark == mark_of_root() else self.mark
+        is_of_cell = self.cell is not None and self.cell.is_ending and not self._lacking
+        files = self._files.before_cell() if is_of_cell else NO_CELL
+        self.head.tell(b"H", {"mark": mark, "is_branch": is_branch, **files})
 
     def _on_adopted(self, content):
         self._leave_step()
         fields = content if isinstance(content, dict) else {}
         lacking, self._lacking = self._lacking, []
-        self.missing = [*lacking, *texts_of(fields.get("missing"))]
+        missing = texts_of(fields.get("missing"))
+        self.missing = [*lacking, *missing]
         if self._head_ended:
             self._head_ended = False
-            self._warnings.append({"code": "session_rolled_back", "message": _message_of_lost_head(lacking)})
+            self._warnings.append({"code": "session_rolled_back", "message": _message_of_lost_head(lacking, missing)})
         self._note_state(checkpoint_of(fields.get("checkpoint")))
         self.on_adopted()
 
@@ -450,6 +457,8 @@ class SessionActivity(ProcessActivity):
             self._end_as_lost(cut_head(content, MAX_WHY) if isinstance(content, str) else _LATE[STARTING])
         elif process is self.head and kind == b"A" and self._step == ADOPTING:
             self._on_adopted(content)
+        elif process is self.head and kind == b"G" and self.cell is not None:
+            self._files.take(content)
         elif process is self.head and kind == b"V" and isinstance(self.operation, SessionLook) and self.operation.is_answer(content):
             self.operation.take(content)
         else:
@@ -458,7 +467,8 @@ class SessionActivity(ProcessActivity):
                 self._end_as_lost(f"its process sent the harness more than {MAX_UNEXPECTED} unexpected messages")
 
 
-def _message_of_lost_head(lacking):
+def _message_of_lost_head(lacking, missing):
     """Returns the warning for a session whose process ended while no cell ran."""
     went_back = "to the state after it" if not lacking else f"to an earlier state, which lacks {lacking[0]}"
-    return f"the process of the session ended after the last cell; the session went back {went_back}"
+    rest = f"; this could not be restored: {'; '.join(missing)}" if missing else ""
+    return f"the process of the session ended after the last cell; the session went back {went_back}{rest}"

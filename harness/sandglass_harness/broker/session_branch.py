@@ -70,12 +70,14 @@ class BranchActivity(SessionActivity):
         if self.family.answered < orders:
             self.workspace.after_flush(lambda: self._take_over_after(orders))
         else:
-            self.take_over_head()
+            self.take_over_head(is_branch=True)
 
     def on_adopted(self):
         if not self._is_ready:
             self._is_ready = True
-            self.send({"type": "session_ready", "checkpoint": self.checkpoint})
+            if self.missing:
+                self._warnings.append({"code": "branch_lacks_state", "message": f"this branch began without a part of the state; {'; '.join(self.missing)}"})
+            self.send({"type": "session_ready", "checkpoint": self.checkpoint, "missing": self.missing})
         super().on_adopted()
 
     _parent = None

@@ -13,6 +13,7 @@ import time
 from ..version import PROTOCOL_VERSION
 from ..wire import encode
 from . import descriptors, keepers, request_shape, session_operations, transfer, workspace_shape
+from .activity import ProcessActivity
 from .broker import MAX_WAIT_MS, watch_child_signals
 from .cell_activity import CellActivity
 from .channel import GatheringOutbox
@@ -55,6 +56,7 @@ class Workspace:
     """The event loop: activities, the process that waits for the next one, and jobs that continue in steps."""
 
     copies_unavailable_reason = None  # a sentence if sessions cannot have copies of their process
+    _begun = 0  # activities with processes that have begun
 
     def __init__(self, config, channel_in, outbox, zygote, opener=None):
         self.directory = config["workspace"]
@@ -112,6 +114,14 @@ class Workspace:
         """Counts a script. Returns its number."""
         self._uses += 1
         return self._uses
+
+    def count_begun(self):
+        """Returns the number of activities with processes that have begun."""
+        return self._begun
+
+    def runs_only(self, activities):
+        """True if no other activity with processes is there."""
+        return all(each in activities for each in self._activities.values() if isinstance(each, ProcessActivity))
 
     def after_flush(self, callback):
         """Calls `callback()` at the end of this turn, after as much output was written as the host accepts."""
@@ -249,6 +259,7 @@ class Workspace:
             activity.refuse(*problem)
             return
         self._activities[activity.id] = activity
+        self._begun += isinstance(activity, ProcessActivity)
         if not activity.needs_process:
             activity.begin()
         elif activity.is_complete:

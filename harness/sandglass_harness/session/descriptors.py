@@ -10,16 +10,18 @@ import stat
 MAX_NOTED = 1000
 MAX_NAMES = 20  # names of shared memory in a message
 _KEPT_FLAGS = os.O_ACCMODE | os.O_APPEND | os.O_NONBLOCK | os.O_SYNC | os.O_DSYNC | getattr(os, "O_DIRECT", 0)
+_LOCK_STAYS = "the lock stays with the session that this branch comes from"
 _SQLITE_LOCKS = range(0x40000000, 0x40000000 + 512)  # the bytes that SQLite locks during a transaction
 
 
 class Noted:
     """An open descriptor at the time of a checkpoint."""
 
-    __slots__ = ("fd", "flags", "locks", "position", "stat")
+    __slots__ = ("fd", "flags", "locks", "mtime_ns", "position", "size", "stat")
 
     def __init__(self, fd, status, position, flags, locks):
         self.fd, self.stat, self.position, self.flags, self.locks = fd, status, position, flags, locks
+        self.size, self.mtime_ns = status.st_size, status.st_mtime_ns
 
     @property
     def is_file(self):
@@ -30,6 +32,11 @@ class Noted:
     def is_written(self):
         """True for a file that can be written through this descriptor."""
         return self.flags & os.O_ACCMODE != os.O_RDONLY
+
+    @property
+    def is_appended(self):
+        """True for a file that grows at its end. Another one, such as a database, is consistent only in its present state."""
+        return bool(self.flags & os.O_APPEND) or self.position == self.size
 
     @property
     def is_in_transaction(self):
@@ -76,10 +83,34 @@ def find_transactions():
     return sorted({os.path.basename(each.name()) for each in note() if each.is_in_transaction})
 
 
-def restore(noted):
-    """Reopens the files in this process, with the recorded positions and sizes. Returns messages about everything that could not be
-    restored."""
+def find_changed(noted):
+    """Returns [descriptor, position, size, time of the last change] of each written file that others, or threads of this process,
+    have changed since it was noted."""
+    changed = []
+    for each in noted:
+        if each.is_file and each.is_written and each.is_here():
+            now = os.fstat(each.fd)
+            if (now.st_size, now.st_mtime_ns) != (each.size, each.mtime_ns):
+                changed.append([each.fd, os.lseek(each.fd, 0, os.SEEK_CUR), now.st_size, now.st_mtime_ns])
+    return changed
+
+
+def note_changed(noted, changed):
+    """Brings the record up to date with what find_changed() returned in another process with the same open files."""
+    states = {fd: state for fd, *state in changed}
+    for each in noted:
+        if each.fd in states and each.is_file and each.is_written:
+            position, size, each.mtime_ns = states[each.fd]
+            if each.is_appended and size >= each.size:
+                each.position = position
+            each.size = size
+
+
+def restore(noted, removes=False, is_branch=False):
+    """Reopens the files in this process, with the recorded positions. `removes` what was appended to them since; only the process
+    that this one replaces may have done that. Returns messages about everything that could not be restored."""
     files = [each for each in noted if each.is_file and each.is_here()]
+    sizes = {each.fd: os.fstat(each.fd) for each in files}  # before any is changed: two descriptors can have the same file
     databases = {each.name() for each in files if each.is_in_transaction}
     messages = [f"{os.path.basename(name)}: SQLite was in a transaction there; close the connection, and connect again" for name in databases]
     of_sqlite = {f"{name}{end}" for name in databases for end in ("", "-journal", "-wal", "-shm")}
@@ -87,20 +118,24 @@ def restore(noted):
         if each.name() in of_sqlite:
             _disable(each.fd)
         else:
-            messages += _restore_file(each)
+            messages += _restore_file(each, sizes[each.fd], removes, is_branch)
     for each in files:  # in a second pass, because closing one descriptor of a file drops the process's locks on it
-        messages += _lock_again(each) if each.is_here() else ()
+        messages += _lock_again(each, is_branch) if each.is_here() else ()
     return list(dict.fromkeys(messages))
 
 
-def _restore_file(each):
-    if not any(kind == "FLOCK" or kind == "OFDLCK" for kind, *_ in each.locks):  # reopening would drop such locks
+def _restore_file(each, now, removes, is_branch):
+    messages = []
+    has_own_lock = any(kind == "FLOCK" or kind == "OFDLCK" for kind, *_ in each.locks)  # of the open file, which a fork shares
+    if has_own_lock and is_branch:
+        messages.append(f"{_base_name(each)}: {_LOCK_STAYS}")
+    if is_branch or not has_own_lock:  # reopening drops such locks
         _reopen(each)
     try:
         os.lseek(each.fd, each.position, os.SEEK_SET)
-        return _restore_size(each) if each.is_written else []
+        return messages + (_restore_size(each, now, removes) if each.is_written else [])
     except OSError as error:
-        return [f"{_base_name(each)}: {error.strerror}"]
+        return [*messages, f"{_base_name(each)}: {error.strerror}"]
 
 
 def _reopen(each):
@@ -112,20 +147,19 @@ def _reopen(each):
     os.close(own)
 
 
-def _restore_size(each):
-    now = os.fstat(each.fd)
-    if now.st_size < each.stat.st_size:
+def _restore_size(each, now, removes):
+    if now.st_size < each.size:
         return [f"{_base_name(each)}: the file is shorter than it was"]
-    # A file that is not only appended to, such as a database, is consistent only in its present state.
-    is_appended = each.flags & os.O_APPEND or each.position == each.stat.st_size
-    if is_appended and now.st_size > each.stat.st_size:
-        os.ftruncate(each.fd, each.stat.st_size)
-    elif now.st_mtime_ns != each.stat.st_mtime_ns:
+    if each.is_appended and now.st_size > each.size:
+        if not removes:
+            return [f"{_base_name(each)}: what was appended stays"]
+        os.ftruncate(each.fd, each.size)
+    elif now.st_mtime_ns != each.mtime_ns:
         return [f"{_base_name(each)}: overwritten content is not restored"]
     return []
 
 
-def _lock_again(each):
+def _lock_again(each, is_branch):
     for kind, is_exclusive, start, length in each.locks:
         if kind != "POSIX":
             continue
@@ -133,7 +167,7 @@ def _lock_again(each):
             way = fcntl.LOCK_EX if is_exclusive else fcntl.LOCK_SH
             fcntl.lockf(each.fd, way | fcntl.LOCK_NB, length, start, os.SEEK_SET)
         except OSError:
-            return [f"{_base_name(each)}: the lock is lost"]
+            return [f"{_base_name(each)}: {_LOCK_STAYS if is_branch else 'the lock is lost'}"]
     return []
 
 

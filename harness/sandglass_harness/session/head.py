@@ -18,7 +18,7 @@ from ..libc import process_name, set_process_name
 from ..script import child, descendants, emit, explain, host_tools, runtime, script_process
 from ..script.commands import receive_with_fds
 from ..script.script_process import FRAME_FD
-from . import cell, cells, connections, grades, repairs, variables
+from . import cell, cells, connections, descriptors, grades, repairs, variables
 
 CONTROL_FD = 4
 HEAD_OOM, COPY_OOM = b"1000", b"500"  # the kernel kills a head before the copies that can replace it
@@ -51,6 +51,7 @@ class Head:
         self._blocks = 0
         self._closed = []
         self._noted = None  # recorded in the process that ran the last cell; a copy of a copy keeps it
+        self._opened = ()  # as the copy recorded it that a rollback of the next cell returns to
         self._is_copy = False
         self._name = None  # of a copy: its process name before the fork
         signal.signal(signal.SIGINT, emit.on_interrupt)
@@ -83,11 +84,12 @@ class Head:
         kind = message[:1]
         if kind == b"E":
             self._take_frame_socket(fds)
+            self._tell_changed_files()
             self._cells.run(script_process.receive())
         elif kind == b"F":
             self._fork(fds, **json.loads(message[1:]))
         elif kind == b"H":
-            self._take_over(json.loads(message[1:])["mark"])
+            self._take_over(**json.loads(message[1:]))
         elif kind == b"V":
             self._look(**json.loads(message[1:]))
         elif kind == b"B":
@@ -114,6 +116,8 @@ class Head:
         self._collect_garbage()
         if not self._is_copy:
             self._noted = repairs.note(self._namespace)
+            if not stays:
+                self._opened = self._noted.opened
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD,))
         try:
             if self._fork_twice(fds, len(os.listdir("/proc/self/task")) == 1):
@@ -193,13 +197,22 @@ class Head:
             found = {"names": variables.complete(self._namespace, code, cursor)[:MAX_LISTED_NAMES]}
         self._answer(b"V", {**found, "asked_by": asked_by})
 
-    def _take_over(self, mark):
+    def _tell_changed_files(self):
+        """Tells the broker which open files have changed since the last cell, so that a rollback of the next one keeps that."""
+        try:
+            changed = descriptors.find_changed(self._opened)
+        except Exception:  # cells have changed Python
+            changed = None
+        if changed != []:
+            self._answer(b"G", changed)
+
+    def _take_over(self, mark, is_branch, changed, removes):
         """Becomes the head, with the state at the time of the fork. Programs inherit the mark, by which the keeper recognises this
         branch."""
         if mark is not None:
             child.lower(child.resource.RLIMIT_RTTIME, mark, mark)
         _set_oom(HEAD_OOM)
-        missing = repairs.apply(self._noted, self._namespace) + connections.describe_closed(self._closed)
+        missing = repairs.apply(self._noted, self._namespace, changed, removes, is_branch) + connections.describe_closed(self._closed)
         self._is_copy = False
         set_process_name(self._name)
         self._answer(b"A", {"missing": grades.cut_items(missing), "checkpoint": grades.describe()})

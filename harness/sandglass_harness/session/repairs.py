@@ -13,6 +13,8 @@ from . import descriptors, grades
 KILLED = -signal.SIGKILL
 _TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 _BROKEN = "its processes ended when the session was rolled back"
+_STAY = "stay with the session that this branch comes from"
+_ELSEWHERE = f"its processes {_STAY}"
 _OPENMP = ("gomp", "libomp", "iomp")
 
 
@@ -39,21 +41,24 @@ def note(_namespace):
     )
 
 
-def apply(noted, namespace):
-    """Repairs this process, a copy, before its first cell. Returns messages about what could not be repaired."""
-    messages = [f"lost: {lack}" for lack in noted.lacks]
+def apply(noted, namespace, changed=(), removes=False, is_branch=False):
+    """Repairs this process, a copy, before its first cell. `changed` are the files that find_changed() returned when the cell that
+    is rolled back began; `removes` what that cell appended to open files. Where `is_branch`, the origin lives on. Returns messages
+    about what could not be repaired."""
+    messages = [f"{'not in this branch' if is_branch else 'lost'}: {lack}" for lack in noted.lacks]
     grades.note_lost(noted.deadly)
+    descriptors.note_changed(noted.opened, changed)
     for repair in (
         lambda: _repair_random(noted),
         lambda: _repair_timers(noted),
-        lambda: _repair_processes(noted.children),
+        lambda: _repair_processes(noted.children, is_branch),
         _repair_thread_pools,
-        _repair_process_pools,
+        lambda: _repair_process_pools(_ELSEWHERE if is_branch else _BROKEN),
         _repair_trackers,
         _repair_openmp,
         lambda: _repair_loops(namespace),
-        lambda: descriptors.restore(noted.opened),
-        _describe_shared_memory,
+        lambda: descriptors.restore(noted.opened, removes, is_branch),
+        lambda: _describe_shared_memory("stays shared with the session that this branch comes from" if is_branch else "is not restored"),
     ):
         try:
             messages += repair() or ()
@@ -94,21 +99,57 @@ def _find_children():
     return found
 
 
-def _repair_processes(children):
+def _repair_processes(children, is_branch):
     """Sets the exit codes of process objects. For a process that is no longer a child, subprocess would assume the exit code 0, and
-    multiprocessing would assume that it lives."""
-    ends = {pid: KILLED if code is None else code for pid, code in children.items()}
+    multiprocessing would assume that it lives. Returns messages about the living children of a branch's origin."""
+    living = [pid for pid, code in children.items() if code is None]
+    ends = {pid: (None if is_branch else KILLED) if code is None else code for pid, code in children.items()}
     if ends and "subprocess" in sys.modules:
         _patch_popen(sys.modules["subprocess"].Popen, ends)
     process = sys.modules.get("multiprocessing.process")
     for child in list(getattr(process, "_children", ())):
         popen = child._popen
-        if popen is not None and popen.returncode is None and popen.pid in ends:
+        if popen is None or popen.returncode is not None or popen.pid not in ends:
+            continue
+        if ends[popen.pid] is None:
+            process._children.discard(child)
+            child._popen = _ForeignProcess(popen.pid)
+        else:
             child._parent_pid = os.getpid()
             popen.returncode = ends[popen.pid]
+    return [f"programs {_STAY}: {', '.join(map(_name_of, living[: descriptors.MAX_NAMES]))}"] if is_branch and living else []
+
+
+class _ForeignProcess:
+    """Stands for a process that stays with the origin of a branch. Its signals would reach that process."""
+
+    def __init__(self, pid):
+        self.pid, self.returncode = pid, None
+
+    def poll(self, *_args):
+        """Raises ChildProcessError."""
+        raise _foreign_error(self.pid)
+
+    wait = terminate = kill = interrupt = poll
+
+    def close(self):
+        """Does nothing."""
+
+
+def _foreign_error(pid):
+    return ChildProcessError(f"process {pid} belongs to the session that this branch comes from")
+
+
+def _name_of(pid):
+    try:
+        with open(f"/proc/{pid}/comm", "rb") as file:
+            return file.read().decode(errors="replace").strip()
+    except OSError:
+        return str(pid)
 
 
 def _patch_popen(kind, ends):
+    """Lets process objects use the exit codes in `ends`. None stands for a process of the session that this branch comes from."""
     if hasattr(kind, "_sandglass_ends"):
         kind._sandglass_ends.update(ends)
         return
@@ -124,15 +165,21 @@ def _patch_popen(kind, ends):
             return True
         return False  # a new child of this process has the same pid
 
+    def end_of(popen):
+        if ends[popen.pid] is None:
+            raise _foreign_error(popen.pid)
+        return ends[popen.pid]
+
     def _internal_poll(self, *args, **kwargs):
-        if is_lost(self):
-            self.returncode = ends[self.pid]
+        is_of_subprocess = args or kwargs  # which asks for an object that nothing refers to any more
+        if is_lost(self) and not (is_of_subprocess and ends[self.pid] is None):
+            self.returncode = end_of(self)
         return poll(self, *args, **kwargs)
 
     def _try_wait(self, flags):
         if not is_lost(self):
             return try_wait(self, flags)
-        code = ends[self.pid]
+        code = end_of(self)
         return self.pid, -code if code < 0 else code << 8  # in the format of waitpid(2)
 
     kind._internal_poll, kind._try_wait = _internal_poll, _try_wait
@@ -159,8 +206,8 @@ def _repair_thread_pools():
             executor._adjust_thread_count()
 
 
-def _repair_process_pools():
-    """Makes process pools, whose processes have ended, raise an error instead of waiting forever."""
+def _repair_process_pools(why):
+    """Makes process pools, whose processes this process does not have, raise the error `why` instead of waiting forever."""
     messages = []
     for name in ("concurrent.futures.process", "joblib.externals.loky.process_executor", "loky.process_executor"):
         module = sys.modules.get(name)
@@ -170,8 +217,8 @@ def _repair_process_pools():
                 continue
             module._threads_wakeups.pop(thread, None)
             if name.startswith("concurrent"):
-                executor._broken = _BROKEN
-                messages.append(f"a process pool: {_BROKEN}")
+                executor._broken = why
+                messages.append(f"a process pool: {why}")
     for name in ("joblib.externals.loky.reusable_executor", "loky.reusable_executor"):
         if name in sys.modules:
             sys.modules[name]._executor = None  # the next call creates a new one
@@ -181,7 +228,8 @@ def _repair_process_pools():
             pool = finalizer._weakref() if finalizer._weakref is not None else None
             if isinstance(pool, pools.Pool) and not isinstance(pool, pools.ThreadPool) and pool._state == pools.RUN:
                 pool._state = pools.TERMINATE
-                messages.append(f"a process pool: {_BROKEN}")
+                finalizer.cancel()  # it would wait for a lock that an ended worker held, and end the workers of a branch's origin
+                messages.append(f"a process pool: {why}")
             elif isinstance(pool, pools.ThreadPool) and pool._state == pools.RUN:
                 pool._state = pools.TERMINATE
                 messages.append("a multiprocessing.pool.ThreadPool: its threads are lost")
@@ -260,6 +308,6 @@ def _repair_loop(loop):
         signal.set_wakeup_fd(loop._csock.fileno())
 
 
-def _describe_shared_memory():
+def _describe_shared_memory(what):
     names = descriptors.find_shared_memory()
-    return [f"shared memory is not restored: {', '.join(names[: descriptors.MAX_NAMES])}"] if names else []
+    return [f"shared memory {what}: {', '.join(names[: descriptors.MAX_NAMES])}"] if names else []

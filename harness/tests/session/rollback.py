@@ -1,5 +1,6 @@
 """Runs cells and rolls them back with plain forks, as a session does, but without a sandbox."""
 
+import json
 import os
 import signal
 
@@ -8,13 +9,13 @@ from sandglass_harness.session import cells, descriptors, grades, repairs
 from .. import forked
 
 
-def after_rollback(before, bad, after):
-    """Runs the cells of `before`, forks a copy, runs `bad` in the origin and kills it. The copy then repairs itself and runs
-    `after`. Returns (values of `after` as text, sentences of the repairs, [grade, lacks] before the fork)."""
-    return forked.call(_play, before, bad, after)
+def after_rollback(before, bad, after, between="", removes=True):
+    """Runs the cells of `before`, forks a copy, runs `between` outside of a cell and `bad` in the origin, and kills it. The copy then
+    repairs itself, where `removes` as if nothing else could write to files, and runs `after`. Returns (values of `after` as text, sentences of the repairs, [grade, lacks] before the fork)."""
+    return forked.call(_play, before, bad, after, between, removes)
 
 
-def _play(before, bad, after):
+def _play(before, bad, after, between, removes):
     namespace = cells.Namespace({})
     os.setpgid(0, 0)
     of_test = {each.fd for each in descriptors.note()}
@@ -27,6 +28,8 @@ def _play(before, bad, after):
     origin = os.getpid()
     if os.fork():
         try:
+            exec(between, namespace.scope)
+            os.write(write, json.dumps(descriptors.find_changed(noted.opened)).encode())
             cells.run(bad, 50, namespace)
         except BaseException as error:
             print(error)
@@ -34,13 +37,13 @@ def _play(before, bad, after):
             os.kill(os.getpid(), signal.SIGKILL)
     os.setpgid(0, 0)
     os.close(write)
-    os.read(read, 1)  # returns when the origin has ended
-    os.close(read)
+    with open(read) as changes:  # ends with the origin
+        changed = json.loads(changes.read())
     try:
         os.killpg(origin, signal.SIGKILL)  # processes that the cells have started
     except ProcessLookupError:
         pass
-    words = repairs.apply(noted, namespace)
+    words = repairs.apply(noted, namespace, changed, removes)
     return [_value(source, number, namespace) for number, source in enumerate(after, 51)], words, grade
 
 

@@ -44,6 +44,26 @@ class MendTest(unittest.TestCase):
         self.check(f"f = open({self.path!r}, 'a'); f.write('kept '); f.flush()", "f.write('x'); f.flush()", "f.write('more'); f.close()", [None])
         self.assertEqual(self.read(), "old kept more")
 
+    def test_what_was_appended_between_two_cells_stays_and_is_written_after(self):
+        for mode, sees in (("a", "old kept late more"), ("w", "kept late more")):
+            with self.subTest(mode):
+                self.write("old ")
+                before = f"f = open({self.path!r}, {mode!r}); f.write('kept '); f.flush()"
+                _, words, _ = after_rollback([before], "f.write('bad'); f.flush()", ["f.write('more'); f.close()"], "f.write('late '); f.flush()")
+                self.assertEqual((self.read(), words), (sees, []))
+
+    def test_what_another_process_can_have_appended_stays_and_is_told(self):
+        self.write("old ")
+        before = f"f = open({self.path!r}, 'a'); g = open({self.path!r}, 'a'); r = open({self.path!r})"
+        got, words, _ = after_rollback([before], "f.write('new '); f.flush()", ["r.read()"], removes=False)
+        self.assertEqual((got, words), (["'old new '"], ["a.txt: what was appended stays"]))
+        # Two descriptors of one file are one file.
+        got, words, _ = after_rollback([before], "f.write('bad '); f.flush()", ["r.read()"])
+        self.assertEqual((got, words), (["'old new '"], []))
+        # Nothing to tell: the cell left the file as it was.
+        got, words, _ = after_rollback([before], "1", ["r.read()"], between="g.write('x'); g.flush()", removes=False)
+        self.assertEqual((got, words), (["'old new x'"], []))
+
     def test_what_was_written_over_is_told(self):
         self.write("0123456789")
         before = f"f = open({self.path!r}, 'r+b', buffering=0)"

@@ -60,7 +60,9 @@ await onLocal((at) => {
     test('a step over its time goes back to the state before, and files of the workspace stay', async () => {
       await using workspace = await at.sg.workspace()
       const model = scriptedModel('a = 1', 'a = 2\nopen("x", "w").write("x")\nwhile True: pass', (prompt) => {
-        expect(prompt).toContain('What it wrote to files stays.')
+        expect(prompt).toContain(
+          'What it wrote to files stays, except what it appended to files that were open before it.',
+        )
         return 'emit_result([a, open("x").read()])'
       })
       const limits = { executionTimeoutSec: 4 }

@@ -66,6 +66,18 @@ function runPythonIn(at: OnEngine): void {
     expect(await session.run('text')).toMatchObject({ value: 'abc' })
   })
 
+  test('the first answer of a branch says what the branch lacks', async () => {
+    await using session = await at.sg.session()
+    await session.run(
+      'import threading\nthreading.Thread(target=threading.Event().wait, name="waits", daemon=True).start()',
+    )
+    const [branch] = await session.branch(1)
+    const tool = at.sg.asTool({ session: branch ?? session })
+    const note = 'this branch began without a part of the state; not in this branch: thread waits'
+    expect(await tool.execute({ script: '1' })).toEqual({ ok: true, status: 'step-done', value: '1', note })
+    expect(await tool.execute({ script: '1' })).toEqual({ ok: true, status: 'step-done', value: '1' })
+  })
+
   test('calls that come side by side take turns', async () => {
     await using session = await at.sg.session()
     const tool = at.sg.asTool({ session })
@@ -174,7 +186,7 @@ function runPythonIn(at: OnEngine): void {
     expect(answer).toMatchObject({ ok: false, status: 'failed', state: 'rolled-back' })
     expect(answer.error).toMatch(/^ZeroDivisionError/)
     expect(answer.note).toMatch(
-      /^your variables are as they were before this script; what it wrote to files stays; .*not undone: send\(text="a"\), send\(text="b{50,100}…?\)$/,
+      /^your variables are as they were before this script; what it wrote to files stays, except what it appended to files that were open before it; .*not undone: send\(text="a"\), send\(text="b{50,100}…?\)$/,
     )
     expect(await tool.execute({ script: 'n, open("a.txt").read()' })).toMatchObject({ value: "(1, 'a')" })
   })

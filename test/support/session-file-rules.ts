@@ -1,0 +1,138 @@
+import { expect, test } from 'vitest'
+import type { CellResult, Session, Workspace } from '../../src/index.ts'
+
+/** What a rollback, a restore and a branch do with files that cells have open. @param workspace gives an open workspace without activities. */
+export function describeOpenFiles(workspace: () => Workspace): void {
+  const contentOf = async (path: string): Promise<string> => (await workspace().exec('cat', [path])).stdout
+  const append = async (path: string): Promise<unknown> => workspace().exec('sh', ['-c', `echo theirs >> ${path}`])
+
+  test.for(['a', 'w'])(
+    'a rollback keeps what a program appended before the cell to a file that was opened with %s',
+    async (mode) => {
+      const path = `before-${mode}.txt`
+      await using session = await workspace().session()
+      await session.run(write('one', `log = open("${path}", "${mode}")`))
+      await append(path)
+      const broken = await session.run('import os; os._exit(1)')
+      expect(broken).toMatchObject({ state: 'rolled-back', missing: [] })
+      expect(await contentOf(path)).toBe('one\ntheirs\n')
+    },
+  )
+
+  test('a rollback removes what the cell appended, and nothing that was appended before it', async () => {
+    await using session = await workspace().session()
+    await session.run(write('one', 'log = open("cell.txt", "a")'))
+    await append('cell.txt')
+    const broken = await crash(session, 'cell')
+    expect(broken).toMatchObject({ state: 'rolled-back', missing: [] })
+    await session.run(write('two'))
+    expect(await contentOf('cell.txt')).toBe('one\ntheirs\ntwo\n')
+  })
+
+  test('a rollback keeps what threads and programs of the session appended before the cell', async () => {
+    await using session = await workspace().session()
+    const thread = `def late():
+    begin.wait()
+    for file in (log, new): file.write("thread\\n"); file.flush()
+worker = threading.Thread(target=late); worker.start()`
+    await session.run(
+      `import os, subprocess, threading
+log, new, begin = open("own.txt", "a"), open("own-new.txt", "w"), threading.Event()
+${thread}
+program = subprocess.Popen(["sh", "-c", "while [ ! -e go ]; do sleep 0.01; done; echo program"], stdout=log)
+alarm = threading.Timer(0.05, begin.set); alarm.start()`,
+    )
+    const texts = (): Promise<string[]> => Promise.all([contentOf('own.txt'), contentOf('own-new.txt')])
+    await expect.poll(texts).toEqual(['thread\n', 'thread\n'])
+    await workspace().exec('touch', ['go'])
+    await expect.poll(texts).toEqual(['thread\nprogram\n', 'thread\n'])
+    expect(await crash(session, 'cell')).toMatchObject({ state: 'rolled-back' })
+    await session.run('for file in (log, new): file.write("two\\n"); file.close()')
+    expect(await texts()).toEqual(['thread\nprogram\ntwo\n', 'thread\ntwo\n'])
+  })
+
+  test('what others can have appended during the cell stays, and the result names the file', async () => {
+    await using session = await workspace().session()
+    await using other = await workspace().session()
+    const open = 'log = open("others.txt", "a")'
+    await session.run(write('one', open))
+    await other.run(write('neighbour', open))
+    const broken = await crash(session, 'cell', () => append('others.txt'))
+    const missing = ['others.txt: what was appended stays']
+    expect(broken).toMatchObject({ state: 'rolled-back', missing })
+    expect(await contentOf('others.txt')).toBe('one\nneighbour\ncell\ntheirs\n')
+    await other.close()
+    // A program that ended during the cell counts, too.
+    const beside = await crash(session, 'cell', () => append('others.txt'))
+    expect(beside).toMatchObject({ state: 'rolled-back', missing })
+    expect(await contentOf('others.txt')).toBe('one\nneighbour\ncell\ntheirs\ncell\ntheirs\n')
+  })
+
+  test('a restore removes nothing from files, and names those that were appended to', async () => {
+    await using session = await workspace().session()
+    await session.run(write('one', 'log = open("restored.txt", "a"); new = open("new.txt", "w")'))
+    const checkpoint = await session.checkpoint()
+    await session.run(`${write('two')}\nnew.write("two\\n"); new.flush()`)
+    await append('restored.txt')
+    const { missing } = await session.restore(checkpoint)
+    expect(missing).toEqual([
+      'restored.txt: what was appended stays',
+      'new.txt: what was appended stays',
+      'files, shared memory and the effects of host tools were not rolled back',
+    ])
+    expect(await contentOf('restored.txt')).toBe('one\ntwo\ntheirs\n')
+    expect(await contentOf('new.txt')).toBe('two\n')
+  })
+
+  test('a process that ends between two cells leaves what was appended since the last one, and says so', async () => {
+    await using session = await workspace().session()
+    await session.run(write('one', 'import os, threading\nlog = open("between.txt", "a")'))
+    await session.run('def end(): log.write("late\\n"); log.flush(); os._exit(1)\nthreading.Timer(0.3, end).start()')
+    await expect.poll(() => contentOf('between.txt')).toBe('one\nlate\n')
+    const said: string[] = []
+    const tell = async (): Promise<string[]> => {
+      const { warnings, missing } = await session.run('')
+      said.push(...warnings.map(({ message }) => message), ...missing)
+      return said
+    }
+    const told = expect.stringContaining('between.txt: what was appended stays') as string
+    await expect.poll(tell).toContainEqual(told)
+    expect(await contentOf('between.txt')).toBe('one\nlate\n')
+  })
+
+  test('branches append to the same file, and the rollback of one leaves the lines of the others', async () => {
+    await using session = await workspace().session()
+    await session.run(write('one', 'log = open("branches.txt", "a")'))
+    const [first, second] = await session.branch(2)
+    await first?.run(write('first'))
+    await crash(second as Session, 'second')
+    await first?.run(write('more'))
+    await second?.run(write('again'))
+    const broken = await crash(second as Session, 'end')
+    expect(broken.missing).toEqual(['branches.txt: what was appended stays'])
+    await Promise.all([first?.close(), second?.close()])
+    expect(await contentOf('branches.txt')).toBe('one\nfirst\nsecond\nmore\nagain\nend\n')
+    // Alone again, a rollback knows whose it is.
+    expect(await crash(session, 'alone')).toMatchObject({ state: 'rolled-back', missing: [] })
+    expect(await contentOf('branches.txt')).toBe('one\nfirst\nsecond\nmore\nagain\nend\n')
+  })
+}
+
+function write(text: string, before = ''): string {
+  return `${before}\nlog.write("${text}\\n"); log.flush()`
+}
+
+/** Runs a cell that appends a line, and then ends its process or, after `meanwhile`, is cancelled. */
+async function crash(session: Session, text: string, meanwhile?: () => Promise<unknown>): Promise<CellResult> {
+  const cancelling = new AbortController()
+  const begun = Promise.withResolvers<void>()
+  const end = meanwhile === undefined ? 'import os; os._exit(1)' : 'emit_log("begun")\nwhile True: pass'
+  const options = { signal: cancelling.signal, onLog: () => begun.resolve() }
+  const cell = session.run(`${write(text)}\n${end}`, options)
+  if (meanwhile !== undefined) {
+    await begun.promise
+    await meanwhile()
+    cancelling.abort()
+  }
+  return cell
+}
