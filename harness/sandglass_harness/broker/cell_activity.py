@@ -34,6 +34,8 @@ class CellActivity(ScriptActivity):
         session = self.workspace.session(self.frame["session"])
         if session is None:
             return "request", "the session is over"
+        if session.is_ending:
+            self._state = LOST  # also of a cell that is refused
         return session.find_problem_of_cell() or super().find_problem()
 
     def begin(self, _spare=None):

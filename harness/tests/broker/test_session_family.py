@@ -8,6 +8,7 @@ import subprocess
 import unittest
 from unittest import mock
 
+from sandglass_harness.broker.cell_activity import CellActivity
 from sandglass_harness.broker.keepers import KeptSpare
 from sandglass_harness.broker.session_activity import KILLING, SessionActivity
 from sandglass_harness.broker.session_branch import BranchActivity
@@ -23,6 +24,7 @@ class Workspace:
     """As much of a workspace as sessions use between two cells."""
 
     copies_unavailable_reason = "not here"
+    outbox = None
 
     def __init__(self):
         self.watcher, self.channel = Watcher(), self
@@ -158,6 +160,12 @@ class SessionFamilyTest(unittest.TestCase):
             look._session = self.parent
             self.workspace.turn()
         self.assertEqual([each["name"] for each in self.workspace.frames[0]["result"]], ["look"])
+
+    def test_a_cell_that_comes_while_the_session_ends_tells_it_as_lost(self):
+        self.parent._end_as_lost("its process ended")
+        cell = CellActivity(self.workspace, {"execution_id": "cell", "session": "parent"})
+        cell.refuse(*cell.find_problem())
+        self.assertEqual(self.workspace.frames[-1]["cell"]["state"], "lost")
 
     def test_a_branch_of_a_session_whose_processes_are_being_ended_is_refused(self):
         self.parent._enter(KILLING, 1)
