@@ -8,6 +8,7 @@ from sandglass_harness.broker import integrity
 from sandglass_harness.broker.cpu_time import CpuTime
 from sandglass_harness.broker.sandbox import Sandbox
 from sandglass_harness.broker.scratch import Roots
+from sandglass_harness.libc import trim_heap
 from tests.forked import call
 
 
@@ -24,6 +25,7 @@ class OwnSandbox(Sandbox):
         self.cpu_time = CpuTime(os.getpid())
         self._limits = integrity.ProcessLimits(pids)
         self._normal = self._limits.read()
+        trim_heap()  # what earlier tests have freed would count against the growth
         self._growth = integrity.MemoryGrowth(pids)
         self._has_grown = False
 
