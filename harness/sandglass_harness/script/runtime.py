@@ -3,12 +3,14 @@
 import atexit
 import builtins
 import json
+import os
 import sys
 import threading
 import types
 
 from . import display, emit, explain, tools as python_tools
 from .convert import ConversionError, to_json
+from .door import remove_harness
 from .host_tools import ToolError
 
 # The endings of a script in this process.
@@ -55,7 +57,7 @@ def run_script(
         return RAISED, 1
     scope = _fresh_globals(base_globals, {**(tools or {}), **(inputs or {})})
     ending = DONE, 0
-    is_setup = True
+    is_setup, origin = True, os.getpid()
     try:
         if preamble:
             _run(preamble, explain.PREAMBLE, scope)
@@ -67,14 +69,17 @@ def run_script(
         if postamble:
             _run(postamble, explain.POSTAMBLE, scope)
     except BaseException as error:
+        end_fork(origin, error, runs_exit_handlers=True)
         ending = report_ending(emitter, error, timeout_text, is_setup)
         if ending[0] is TIMED_OUT or emit.clock_ran_out():
             return ending
+    end_fork(origin, runs_exit_handlers=True)
     if not finishes:
         return ending
     try:
         display.flush_figures()
-        _finish_threads_and_exit_handlers()
+        _finish_threads()
+        _run_exit_handlers()
     except BaseException as error:
         late = report_ending(emitter, error, timeout_text)
         return late if ending[0] is DONE or late[0] is TIMED_OUT else ending
@@ -153,6 +158,48 @@ def report_ending(emitter, error, timeout_text, is_setup=False, note=""):
     return RAISED, 1
 
 
+def end_fork(origin, error=None, runs_exit_handlers=False):
+    """Ends this process, as Python ends a program, if the script has forked it: only the process `origin` reports, and returns to
+    the harness. `error` is the exception that ended the script here, if any."""
+    if os.getpid() == origin:
+        return
+    code = 1
+    try:
+        code = _print_end(error)
+        _finish_threads()
+        if runs_exit_handlers:
+            _run_exit_handlers()
+        flush_streams()
+    except BaseException:  # from code of the script
+        pass
+    os._exit(code)
+
+
+def _print_end(error):
+    """Prints the exception that ended a program. Returns the exit code."""
+    if error is None:
+        return 0
+    if isinstance(error, SystemExit):
+        if error.code is None or isinstance(error.code, int):
+            return (error.code or 0) & 0xFF
+        print(error.code, file=sys.stderr)
+    elif sys.excepthook is sys.__excepthook__:
+        sys.stderr.write(explain.describe(error)[1])
+    else:
+        remove_harness(error)
+        sys.excepthook(type(error), error, error.__traceback__)
+    return 1
+
+
+def flush_streams():
+    """Writes what the streams have buffered."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:  # a stream of the script's own
+            pass
+
+
 def report_timeout(emitter, timeout_text):
     """Reports a timeout outside the script: before it, or while its error was being described."""
     _report(emitter, f"Script timed out after {timeout_text}s", None, "timeout")
@@ -184,8 +231,8 @@ def _fresh_globals(base_globals, own):
     return scope
 
 
-def _finish_threads_and_exit_handlers():
-    """Does what the interpreter does at the end of every program: waits for non-daemon threads, and runs atexit handlers."""
+def _finish_threads():
+    """Waits for non-daemon threads, as the interpreter does at the end of every program."""
     # Not by threading._shutdown, which swallows a ScriptTimeout from Python 3.13 on.
     for end_a_pool in reversed(threading._threading_atexits):
         end_a_pool()
@@ -195,6 +242,10 @@ def _finish_threads_and_exit_handlers():
             break
         for thread in others:
             thread.join()
+
+
+def _run_exit_handlers():
+    """Runs atexit handlers, as the interpreter does next."""
     if atexit._ncallbacks():
         before = emit.clock_ran_out()
         atexit._run_exitfuncs()

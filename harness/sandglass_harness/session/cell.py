@@ -31,6 +31,7 @@ class Cells:
         self._sources = {}  # the Python tools that were loaded, by name
         self._has_input = False
         self._code = None  # the exit code of the current cell; None until it is done
+        self._pid = None  # of the process that began the current cell, which may fork others
 
     def run(self, request):
         """Serves the request of one cell, and reports that it is finished. Returns its exit code: 1 after an error, else 0."""
@@ -38,7 +39,7 @@ class Cells:
         before = {name: os.environ.get(name) for name in request["secrets"]}
         os.environ.update(request["secrets"])
         text.hide(request["secrets"])
-        self._code = None
+        self._code, self._pid = None, os.getpid()
         try:
             self._serve(request)
         except (emit.ScriptTimeout, KeyboardInterrupt) as second:  # a second signal, during the report of the first
@@ -46,6 +47,7 @@ class Cells:
             emit.disarm()
             if self._code is None:
                 runtime.report_ending(self._emitter, second, request["timeout_text"])
+        runtime.end_fork(self._pid)
         self._restore_environment(request["secrets"], before)
         self._send_finished()
         return 0 if self._code == 0 else 1
@@ -92,14 +94,16 @@ class Cells:
             display.begin()
             try:
                 value = cells.run(request["script"], request["cell"]["number"], self._namespace)
+                runtime.end_fork(self._pid)
                 if value is not cells.NOTHING:
                     self._show(value)
                     if value is not None:
                         display.show_result(value)
             finally:
-                if not emit.clock_ran_out():
+                if os.getpid() == self._pid and not emit.clock_ran_out():
                     display.flush_figures()
         except BaseException as error:
+            runtime.end_fork(self._pid, error)
             note = hints.note_of_timeout(error) if isinstance(error, emit.ScriptTimeout) else ""
             return runtime.report_ending(self._emitter, error, request["timeout_text"], note=note)[1]
         return 0
@@ -149,11 +153,7 @@ class Cells:
                 os.environ[name] = before[name]
 
     def _send_finished(self):
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except Exception:  # a stream of the script's own
-                pass
+        runtime.flush_streams()
         frame = {"type": "finished"}
         if self._describe is not None:
             frame["checkpoint"] = self._describe()

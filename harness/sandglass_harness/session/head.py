@@ -54,7 +54,9 @@ class Head:
         self._opened = ()  # as the copy recorded it that a rollback of the next cell returns to
         self._is_copy = False
         self._name = None  # of a copy: its process name before the fork
+        self._pid = os.getpid()
         signal.signal(signal.SIGINT, emit.on_interrupt)
+        os.register_at_fork(after_in_child=_disconnect)
 
     def _give_up(self, why):
         """Reports why the session cannot start, and waits for the broker to end it: the broker must read the reason before the
@@ -71,6 +73,12 @@ class Head:
                 self._obey(*self._receive())
             except BaseException as error:  # from a signal handler that a cell installed
                 sys.excepthook(type(error), error, None)
+            self._end_fork()
+
+    def _end_fork(self):
+        """Ends this process if code of a cell has forked it: it neither obeys commands nor answers them."""
+        if os.getpid() != self._pid:
+            os._exit(0)
 
     def _receive(self):
         try:
@@ -163,6 +171,7 @@ class Head:
 
     def _become_copy(self, fds, parent, is_alone):
         was_copy, self._is_copy = self._is_copy, True
+        self._pid = os.getpid()
         os.setsid()
         control, out, err = [child.duplicate_above(fd, 16) for fd in fds]
         for fd in fds:
@@ -228,6 +237,7 @@ class Head:
         gc.freeze()
 
     def _answer(self, kind, content):
+        self._end_fork()
         # The kernel refuses a message that is too long, and an escape takes up to three times the bytes of its character.
         self._control.send(kind + json.dumps(content, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
@@ -242,6 +252,16 @@ class Head:
         if self._bridge is None:
             self._bridge = host_tools.Bridge(FRAME_FD, self._emitter)
         return self._bridge
+
+
+def _disconnect():
+    """Takes the socket for commands from a process that was forked. A copy gets one of its own."""
+    try:
+        nothing = os.open(os.devnull, os.O_RDWR)  # in its place, so that no file gets its number
+        os.dup2(nothing, CONTROL_FD, inheritable=False)
+        os.close(nothing)
+    except OSError:  # no descriptor is left
+        pass
 
 
 def _drop_output():

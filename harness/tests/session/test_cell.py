@@ -1,6 +1,7 @@
 import linecache
 import os
 import signal
+import sys
 import time
 import unittest
 
@@ -65,6 +66,67 @@ setattr(room, name, interrupted)
 if room is runtime:
     1 / 0
 """
+
+
+class ForkTest(unittest.TestCase):
+    """Processes that a cell forks, and that come to its end."""
+
+    def end_of_child(self, does, before="1"):
+        """Returns (what the child wrote, its exit code, the types of all frames but those of `before`)."""
+
+        def go():
+            emitter = forked.Collecting()
+            emit.use(emitter)
+            emit.install_clock()
+            served = cell.Cells(cells.Namespace({}), emitter, None)
+            read, write = os.pipe()
+            os.dup2(write, 1)
+            os.dup2(write, 2)
+            sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)
+            served.run({**REQUEST, "script": before})
+            emitter.frames.clear()
+            served.run({**REQUEST, "script": f"import os, sys\npid = os.fork()\nif pid == 0:\n    {does}\npid or 5"})
+            pid = emitter.frames[0]["data"]
+            code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            for fd in (1, 2, write):
+                os.close(fd)
+            with open(read) as output:
+                return output.read(), code, [frame["type"] for frame in emitter.frames]
+
+        said, code, frames = forked.call(go)
+        self.assertEqual(frames, ["value", "display", "finished"])
+        return said, code
+
+    def test_they_end_as_python_ends(self):
+        place = 'Traceback (most recent call last):\n  File "<cell 1>", line 4, in <module>\n'
+        timeout = "from sandglass_harness.script import emit\n    raise emit.ScriptTimeout"
+        for does, said, code in (
+            ("print('printed', end='')", "printed", 0),
+            ("sys.exit()", "", 0),
+            ("sys.exit(3)", "", 3),
+            ("sys.exit(257)", "", 1),
+            ("sys.exit('a reason')", "a reason\n", 1),
+            ("raise ValueError('x')", f"{place}    raise ValueError('x')\nValueError: x\n", 1),
+            ("raise KeyboardInterrupt", f"{place}    raise KeyboardInterrupt\nKeyboardInterrupt\n", 1),
+            (timeout, f"{place.replace('4', '5')}    raise emit.ScriptTimeout\nScriptTimeout\n", 1),
+            ("sys.excepthook = lambda kind, *_: print(kind.__name__); 1 / 0", "ZeroDivisionError\n", 1),
+            ("sys.stderr = None; 1 / 0", "", 1),
+            ("import threading; threading.Timer(0.01, print, ['late']).start()", "late\n", 0),
+            ("os._exit(7)", "", 7),
+        ):
+            with self.subTest(does):
+                self.assertEqual(self.end_of_child(does), (said, code))
+
+    def test_they_run_no_exit_handlers_which_belong_to_the_session(self):
+        before = "import atexit, tempfile; atexit.register(print, 'exit handler'); directory = tempfile.TemporaryDirectory()"
+        self.assertEqual(self.end_of_child("print(os.path.exists(directory.name))", before), ("True\n", 0))
+
+    def test_a_script_reports_what_its_own_process_does(self):
+        for does, code in (("pass", 0), ("raise ValueError", 1), ("sys.exit(3)", 3)):
+            script = f"import os, sys\nsys.stderr = open(os.devnull, 'w')\npid = os.fork()\nif pid == 0: {does}\nelse: emit_result(os.waitpid(pid, 0)[1] >> 8)"
+            with self.subTest(does):
+                frames, ending = forked.run(script)
+                self.assertEqual((frames, ending), ([{"type": "final_result", "data": code}], ["done", 0]))
 
 
 class TimeoutTest(unittest.TestCase):

@@ -7,6 +7,8 @@ type Session = Awaited<ReturnType<Sandglass['session']>>
 
 const needsSessions = ({ capabilities }: SandboxReport): string | undefined =>
   capabilities.sessions === undefined ? 'it has no sessions' : undefined
+const needsProcesses = (report: SandboxReport): string | undefined =>
+  needsSessions(report) ?? (report.capabilities.processes ? undefined : 'its scripts cannot start processes')
 const needsCheckpoints = ({ capabilities }: SandboxReport): string | undefined =>
   capabilities.sessions === 'checkpoints' ? undefined : 'its sessions have no checkpoints'
 const lacksCheckpoints = ({ capabilities }: SandboxReport): string | undefined =>
@@ -79,6 +81,32 @@ export function registerSessionTests(at: Fixture): void {
         assert.equal((await session.run('x')).value, 1)
       }),
     needsSessions,
+  )
+
+  at.test(
+    'a process that a cell forks exits at the end of the cell: it neither reports as the cell nor runs a later one',
+    ['broker', 'kernel'],
+    () =>
+      inSession(async (session) => {
+        await session.run('import os, sys\nx = "parent"')
+        for (const [ends, code] of [
+          ['x = "child"', 0],
+          ['1 / 0', 1],
+          ['sys.exit(3)', 3],
+        ]) {
+          const cell = await session.run(
+            `pid = os.fork()\nif pid == 0: ${ends}\nNone if pid == 0 else os.waitpid(pid, 0)[1] >> 8`,
+          )
+          assert.deepEqual([cell.status, cell.state, cell.error, cell.value], ['step-done', 'kept', null, code])
+          assert.equal(cell.stderr.includes('ZeroDivisionError'), code === 1)
+          const later = [await session.run('x'), await session.run('x'), await session.run('x')]
+          assert.deepEqual(
+            later.map(({ value }) => value),
+            ['parent', 'parent', 'parent'],
+          )
+        }
+      }),
+    needsProcesses,
   )
 
   for (const [name, cell, status] of ENDS)
