@@ -132,10 +132,10 @@ export const SESSION_STATES: readonly SessionState[] = [
   ),
   repaired(
     'timers',
-    'import signal; rang = []; signal.signal(signal.SIGVTALRM, lambda *_: rang.append(1)); signal.setitimer(signal.ITIMER_VIRTUAL, 0.05);',
-    'while not rang: pass\nrang',
-    [1],
-    'signal.setitimer(signal.ITIMER_VIRTUAL, 0);',
+    'import signal; rang = set(); timers = {signal.ITIMER_REAL: signal.SIGALRM, signal.ITIMER_VIRTUAL: signal.SIGVTALRM, signal.ITIMER_PROF: signal.SIGPROF}\nfor timer, number in timers.items(): signal.signal(number, lambda number, _: rang.add(number)); signal.setitimer(timer, 0.1)',
+    'while len(rang) < 3: pass\nlen(rang)',
+    3,
+    'for timer in timers: signal.setitimer(timer, 0)',
   ),
   works('random bytes of the system', 'import os; a = os.urandom(8)', 'os.urandom(8) != a', true, 'a = None'),
   repaired(

@@ -11,20 +11,20 @@ NOTE = (
 )
 _FUTEX = {"x86_64": "202", "aarch64": "98"}.get(os.uname().machine)  # the number of the system call
 _WAITS, _PRIVATE, _COMMAND = (0, 9), 128, 127  # FUTEX_WAIT and FUTEX_WAIT_BITSET; the flag; the bits of the command
-# The signals of the harness and those of the C library. A handler for any other signal could release the lock.
-_OWN_SIGNALS = sum(1 << (number - 1) for number in (signal.SIGINT, signal.SIGALRM, 32, 33))
+# Signals of the harness, beside its alarm, and of the C library. A handler for any other signal could release the lock.
+_OWN_SIGNALS = (signal.SIGINT, 32, 33)
 
 
 class LockWait:
     """Samples the main thread of a script's process shortly before the deadline, and at the kill after it."""
 
-    def __init__(self, process):
-        self._process = process
+    def __init__(self, process, alarm):
+        self._process, self._alarm = process, alarm
         self._before = self._now = None
 
     def sample(self):
         """Reads the state of the process now."""
-        self._before, self._now = self._now, read_endless_wait(self._process.pid)
+        self._before, self._now = self._now, read_endless_wait(self._process.pid, self._alarm)
 
     def was_endless(self):
         """True if the wait was endless at the last sample. Valid only if the harness's alarm has since ended the script: a script
@@ -37,9 +37,9 @@ class LockWait:
         return None not in (self._before, self._now) and self._now == self._before + 1
 
 
-def read_endless_wait(pid):
+def read_endless_wait(pid, alarm=signal.SIGALRM):
     """Returns how often the process has waited so far, if only a signal could end its current wait and it handles only the signals
-    of the harness. Otherwise returns None; also on gVisor, whose /proc does not show system calls."""
+    of the harness, such as `alarm`. Otherwise returns None; also on gVisor, whose /proc does not show system calls."""
     try:
         with open(f"/proc/{pid}/syscall") as file:
             number, _, operation, _, timeout, *_ = file.read().split()
@@ -49,8 +49,9 @@ def read_endless_wait(pid):
         flags = int(operation, 16)
     except (OSError, ValueError, TypeError):
         return None
+    own = sum(1 << (each - 1) for each in (alarm, *_OWN_SIGNALS))
     is_wait = number == _FUTEX and flags & _PRIVATE and flags & _COMMAND in _WAITS and int(timeout, 16) == 0
-    return waits if is_wait and is_alone and not handled & ~_OWN_SIGNALS and not _has_timers(pid) else None
+    return waits if is_wait and is_alone and not handled & ~own and not _has_timers(pid) else None
 
 
 def _has_timers(pid):

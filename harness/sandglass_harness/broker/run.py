@@ -70,7 +70,8 @@ class Run:
         self.request = request
         self.spare = spare
         self.started = started
-        self._wait = LockWait(spare)
+        self._alarm = signal.SIGRTMAX if request.get("cell") else signal.SIGALRM  # as session/head.py installs it
+        self._wait = LockWait(spare, self._alarm)
         self.clock = self._make_clock(harness_pids, keeper)
         self.stop_parsing_at = None  # None: stop at the time of the kill
         self.end_poll = EndPoll(spare, started)
@@ -109,7 +110,8 @@ class Run:
     def _make_clock(self, harness_pids, keeper):
         asked = self.request
         if not asked.get("tools"):
-            return Clock(self.started, asked["timeout_sec"], sample=self._wait.sample)
+            alarm = self._send_alarm if asked.get("cell") else None
+            return Clock(self.started, asked["timeout_sec"], on_deadline=alarm, sample=self._wait.sample)
         processor = ProcessorTime(harness_pids, self.spare.pid, below=keeper)
         if asked.get("cell"):
             processor.measure(0)  # so that the time of earlier cells does not count
@@ -117,12 +119,12 @@ class Run:
         return Clock(self.started, asked["timeout_sec"], wait_sec, processor, self._send_alarm, sample=self._wait.sample)
 
     def _send_alarm(self):
-        """Sends the signal that a process without tools gets from a timer of its own."""
+        """Sends the signal that a script without tools gets from a timer of its own."""
         try:
             if self.spare.pid_fd is None:
-                os.kill(self.spare.pid, signal.SIGALRM)
+                os.kill(self.spare.pid, self._alarm)
             else:
-                signal.pidfd_send_signal(self.spare.pid_fd, signal.SIGALRM)
+                signal.pidfd_send_signal(self.spare.pid_fd, self._alarm)
         except ProcessLookupError:
             pass
 
@@ -136,7 +138,8 @@ class Run:
         asked = self.request
         return {
             **{name: asked[name] for name in ("script", "inputs", "secrets", "limits") if name in asked},
-            "deadline": None if asked.get("tools") else self.deadline,  # the broker moves it while tools execute
+            # The broker moves the deadline while tools execute, and leaves the timers of a process to its cells.
+            "deadline": None if asked.get("tools") or asked.get("cell") else self.deadline,
             "timeout_text": self.timeout_text,
             "announces_script": self._announces_script,
             "tools": asked.get("tools"),

@@ -232,9 +232,9 @@ _is_armed = _has_timer = False
 _ran_out = False
 
 
-def install_clock():
-    """Makes SIGALRM raise ScriptTimeout in the main thread during a run."""
-    signal.signal(signal.SIGALRM, _on_alarm)
+def install_clock(number=signal.SIGALRM):
+    """Makes a signal raise ScriptTimeout in the main thread during a run."""
+    signal.signal(number, _on_alarm)
 
 
 def _on_alarm(number, frame):
@@ -290,7 +290,7 @@ def clock_ran_out():
 
 
 def arm(seconds=None):
-    """Starts the clock. With `seconds`, this process sets a timer. Otherwise the broker or the engine sends the SIGALRM."""
+    """Starts the clock. With `seconds`, this process sets a timer. Otherwise the broker or the engine sends the signal."""
     global _ran_out, _is_armed, _has_timer
     _ran_out, _is_armed, _has_timer = False, True, seconds is not None
     if _has_timer:

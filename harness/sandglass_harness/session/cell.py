@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-import time
 
 from .. import text
 from ..caps import MAX_VALUE_BYTES
@@ -12,7 +11,7 @@ from ..script.convert import to_json_with_nulls
 from ..wire import encode
 from . import cells, hints
 
-_REHEARSAL = """{"script": "1", "inputs": {}, "secrets": {}, "limits": {}, "deadline": 1e12, "timeout_text": "30", "announces_script": false,
+_REHEARSAL = """{"script": "1", "inputs": {}, "secrets": {}, "limits": {}, "deadline": null, "timeout_text": "30", "announces_script": false,
 "tools": null, "tool_sources": null, "stdin_base64": null, "preamble": null, "postamble": null, "check": null, "cell": {"number":
 0}}"""
 MAX_ITEMS = 100_000  # at all depths of a value that is converted to JSON; walking a larger one takes too long
@@ -57,8 +56,7 @@ class Cells:
             emit.allow_interrupt(True)
             if emit.take_missed_interrupt():
                 self._emitter.send({"type": "interrupt_missed"})
-            deadline = request.get("deadline")
-            emit.arm(None if deadline is None else deadline - time.monotonic())
+            emit.arm()
             self._code = self._execute(request)
             emit.disarm()
         except emit.ScriptTimeout:

@@ -40,6 +40,9 @@ class Head:
         self._emitter = emit.Emitter(FRAME_FD)
         self._bridge = None
         emit.use(self._emitter)
+        # SIGALRM belongs to the timers of cells, which last from cell to cell.
+        emit.install_clock(signal.SIGRTMAX)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
         base = runtime.base_names(preloaded.base_globals)
         for name, load in preloaded.loaders:
             try:

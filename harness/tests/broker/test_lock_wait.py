@@ -68,12 +68,14 @@ class LockWaitTest(unittest.TestCase):
         ):
             with self.subTest(source):
                 self.assertFalse(self.is_endless(source))
+        process = Waiting(self, _OF_OWN.format("SIGALRM"))
+        self.assertIsNone(lock_wait.read_endless_wait(process.pid, alarm=signal.SIGRTMAX))  # a timer of its own may ring
         self.assertIsNone(lock_wait.read_endless_wait(os.getpid()))  # it runs
         self.assertIsNone(lock_wait.read_endless_wait(1 << 22))  # it has ended
 
     def test_a_wait_outlasts_the_alarm_only_if_the_alarm_came(self):
         process = Waiting(self, _OF_OWN.format("SIGALRM"))
-        wait = lock_wait.LockWait(process)
+        wait = lock_wait.LockWait(process, signal.SIGALRM)
         wait.sample()
         self.assertTrue(wait.was_endless())
         wait.sample()

@@ -109,6 +109,22 @@ export function registerSessionTests(at: Fixture): void {
     needsProcesses,
   )
 
+  at.test(
+    'a timer that a cell sets rings in a later one, and cells have their timeout beside it',
+    ['broker', 'kernel'],
+    () =>
+      inSession(async (session) => {
+        const handled = 'import signal\nrang = []\nsignal.signal(signal.SIGALRM, lambda *_: rang.append(1))'
+        await session.run(`${handled}\nsignal.setitimer(signal.ITIMER_REAL, 0.5)`)
+        await session.run('0')
+        const rings = await session.run('while not rang: pass\nrang', { timeoutSec: 10 })
+        assert.deepEqual([rings.error, rings.value], [null, [1]])
+        const endless = await session.run('while True: pass', { timeoutSec: 0.5 })
+        assert.deepEqual([endless.status, endless.error], ['timed-out', 'Script timed out after 0.5s'])
+      }),
+    needsProcesses,
+  )
+
   for (const [name, cell, status] of ENDS)
     at.test(
       `a session survives ${name} with its variables`,
