@@ -11,7 +11,12 @@ const LOSSES: ReadonlyMap<string, string> = new Map([
   ['programs that run', 'they were killed'],
 ])
 
-/** The table of the state of a session. @throws Error for a kind of state without an entry in LOSSES that needs one. */
+/** By kind of state: what changes with each rollback, of which no result tells. */
+const CHANGES: ReadonlyMap<string, string> = new Map([
+  ['the process id', 'changes: one that a cell has stored is stale'],
+])
+
+/** The table of the state of a session. @throws Error for a kind of state without words that needs some. */
 export function sessionStates(): string {
   return markdownTable(
     ['kind of state', 'next cell', 'after a rollback'],
@@ -20,12 +25,13 @@ export function sessionStates(): string {
 }
 
 function afterRollback(state: SessionState): string {
+  if (state.rollback === 'changes') return wordsOf(state.kind, CHANGES)
   if (state.rollback !== 'told') return state.rollback
-  return `told; ${'lostValue' in state ? lossOf(state.kind) : 'its use raises an error'}`
+  return `told; ${'lostValue' in state ? wordsOf(state.kind, LOSSES) : 'its use raises an error'}`
 }
 
-function lossOf(kind: string): string {
-  const loss = LOSSES.get(kind)
-  if (loss === undefined) throw new Error(`LOSSES lacks ${kind}`)
-  return loss
+function wordsOf(kind: string, words: ReadonlyMap<string, string>): string {
+  const found = words.get(kind)
+  if (found === undefined) throw new Error(`there are no words for ${kind}`)
+  return found
 }

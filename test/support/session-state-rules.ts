@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Session, Workspace } from '../../src/index.ts'
 import type { SessionState } from './session-states.ts'
 
@@ -28,6 +29,7 @@ export async function useAfterRollback(workspace: Workspace, state: SessionState
   const after = await session.run(state.used)
   const told = [...broken.missing, ...broken.ended].join('\n')
   const isLost = state.told !== undefined
+  const kept = state.rollback === 'changes' ? state.changed : state.value
   return {
     found: {
       state: broken.state,
@@ -39,9 +41,19 @@ export async function useAfterRollback(workspace: Workspace, state: SessionState
       state: 'rolled-back',
       told: isLost ? 'as the table says' : '',
       raises: isLost && !('lostValue' in state),
-      value: isLost ? (state.lostValue ?? null) : state.value,
+      value: isLost ? (state.lostValue ?? null) : kept,
     },
   }
+}
+
+/** True if the kind of state is as it was after a rollback that repairs nothing. */
+export async function isKeptByFork(workspace: Workspace, state: SessionState): Promise<boolean> {
+  await using session = await sessionFor(workspace, state)
+  await session.run('from sandglass_harness.session import repairs; repairs.apply = lambda *_: []')
+  await session.run(state.made)
+  const broken = await session.run(`${state.spoilt}\nimport os; os._exit(1)`)
+  const after = await session.run(state.used, { timeoutSec: state.rollback === 'repaired' ? 1 : 10 })
+  return broken.state === 'rolled-back' && after.error === null && isDeepStrictEqual(after.value, state.value)
 }
 
 /** Names of files and directories that states of several sessions have in common. */

@@ -14,7 +14,9 @@ export interface SessionState {
   /** Changes the state before the cell fails and is rolled back. */
   readonly spoilt: string
   /** What a rollback does with it. */
-  readonly rollback: 'works' | 'repaired' | 'told'
+  readonly rollback: 'works' | 'repaired' | 'changes' | 'told'
+  /** Of one that changes: the value of its use after a rollback, of which nothing is told. */
+  readonly changed?: unknown
   /** Of one that is told as lost: part of what is told, in `missing`, `ended` or the error of its use, */
   readonly told?: RegExp
   /** and the value of its use. Not there: its use raises an error. */
@@ -145,9 +147,23 @@ export const SESSION_STATES: readonly SessionState[] = [
     0.150849,
     'random.random()',
   ),
-  works('the process id', 'import os; pid = os.getpid()', 'os.path.exists(f"/proc/{os.getpid()}")', true, 'pid = 0'),
+  {
+    kind: 'the process id',
+    made: 'import os; pid = os.getpid()',
+    used: 'os.kill(os.getpid(), 0); pid == os.getpid()',
+    value: true,
+    spoilt: 'pid = 0',
+    rollback: 'changes',
+    changed: false,
+  },
   // Files and what is like them.
-  repaired('files that are read', `${FILE}f = open("f.txt"); f.read(3)`, 'f.read(3)', '345', 'f.read()'),
+  repaired(
+    'files that are read',
+    `${FILE}f = open("f.txt", "rb", buffering=0); f.read(3)`,
+    'f.read(3).decode()',
+    '345',
+    'f.read()',
+  ),
   repaired(
     'files that are written',
     'f = open("f.txt", "w"); f.write("ab"); f.flush()',
@@ -275,19 +291,20 @@ export const SESSION_STATES: readonly SessionState[] = [
     3,
     'p.wait()',
   ),
+  // The signal wakes the loop by a socket of its own.
   repaired(
     'event loops',
-    'import asyncio; loop = asyncio.new_event_loop(); loop.run_until_complete(asyncio.sleep(0))',
-    'loop.run_until_complete(asyncio.sleep(0.001, 5))',
-    5,
+    'import asyncio, os, signal; loop = asyncio.new_event_loop(); loop.add_signal_handler(signal.SIGUSR1, loop.stop)',
+    'loop.call_soon(os.kill, os.getpid(), signal.SIGUSR1); loop.run_forever(); loop.is_closed()',
+    false,
     'loop.close()',
   ),
   repaired(
     'tasks of the event loop',
-    'import asyncio\nasync def f():\n    await asyncio.sleep(0.01)\n    return 5\nt = asyncio.create_task(f())\nawait asyncio.sleep(0)',
-    'await t',
+    'import asyncio, os, signal\nrang = asyncio.Event()\nasync def f():\n    await rang.wait()\n    return 5\nt = asyncio.create_task(f())\nt.get_loop().add_signal_handler(signal.SIGUSR1, rang.set)\nawait asyncio.sleep(0)',
+    'os.kill(os.getpid(), signal.SIGUSR1); await t',
     5,
-    't.cancel()',
+    't.get_loop().close()',
   ),
 ]
 

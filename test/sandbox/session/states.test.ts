@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createSandglass, type Sandglass, type Workspace } from '../../../src/index.ts'
-import { useAfterRollback, useInLaterCell } from '../../support/session-state-rules.ts'
+import { isKeptByFork, useAfterRollback, useInLaterCell } from '../../support/session-state-rules.ts'
 import { SESSION_STATES } from '../../support/session-states.ts'
 
 let sg: Sandglass
@@ -24,3 +24,10 @@ test.for(SESSION_STATES)('$kind after a rollback: $rollback', async (state) => {
   const { found, wanted } = await useAfterRollback(workspace, state)
   expect(found).toEqual(wanted)
 })
+
+test.for(SESSION_STATES.filter(({ rollback }) => rollback !== 'told'))(
+  '$kind after a rollback without repairs: the verdict is $rollback',
+  async (state) => {
+    expect(await isKeptByFork(workspace, state)).toBe(state.rollback === 'works')
+  },
+)
