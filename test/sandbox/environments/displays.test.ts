@@ -8,7 +8,7 @@ import { requireLocalEngine } from '../../support/local-engine.ts'
 import { fencesOf, printedBy, textOf, withClaims } from '../../support/run-example.ts'
 
 const { skip } = await requireLocalEngine()
-const PACKAGES = ['matplotlib', 'pandas', 'plotly', 'polars']
+const PACKAGES = ['matplotlib', 'pandas', 'plotly', 'polars', 'pyarrow', 'scikit-learn', 'seaborn']
 const TABLE = 'application/vnd.sandglass.table+json'
 
 describe.skipIf(skip || lacksIndex)('what a script shows with packages of the index', () => {
@@ -165,6 +165,30 @@ emit_result({"axes": axes, "figure": figure, "drawn": drawn, "rows": pl.DataFram
     expect(JSON.parse(shown?.data['application/vnd.plotly.v1+json'] ?? '')).toMatchObject({ data: [{ type: 'bar' }] })
   }, 60_000)
 
+  test('pictures of PIL, models of scikit-learn and plots of seaborn are shown', async () => {
+    const script = `
+import pandas as pd, seaborn as sns
+from PIL import Image
+from sklearn.linear_model import LogisticRegression
+image = Image.new("RGB", (8, 4), "red")
+display(image)
+image.show()
+display(LogisticRegression(C=2))
+sns.barplot(pd.DataFrame({"word": ["a", "b"], "n": [1, 2]}), x="word", y="n", errorbar=None)
+`
+    const { error, stderr, displays } = await sandglass.run(script)
+    expect({ error, stderr }).toEqual({ error: null, stderr: '' })
+    expect(displays.map(({ data }) => [...Object.keys(data).toSorted(), data['text/plain']])).toEqual([
+      ['image/png', 'text/plain', 'Picture of 8 x 4 pixels (RGB)'],
+      ['image/png', 'text/plain', 'Picture of 8 x 4 pixels (RGB)'],
+      ['text/html', 'text/plain', 'LogisticRegression(C=2)'],
+      ['image/png', 'text/plain', expect.stringContaining("2 bars, x axis 'word', y axis 'n'")],
+    ])
+    expect(displays[2]?.data['text/html']).toContain('LogisticRegression')
+    const size = Buffer.from(displays[0]?.data['image/png'] ?? '', 'base64').subarray(16, 24)
+    expect([size.readUInt32BE(0), size.readUInt32BE(4)]).toEqual([8, 4])
+  }, 60_000)
+
   test('a picture is bounded before it is rendered', async () => {
     const script = `
 import matplotlib.pyplot as plt, struct
@@ -224,6 +248,36 @@ emit_result(1)
     // Axes are shown by their figure, which is not shown again.
     expect(await shown('df.plot()')).toEqual(['result image/png text/plain'])
     expect(await shown('display(df.plot())')).toEqual(['display image/png text/plain'])
+  }, 60_000)
+
+  test('native threads of numpy, scikit-learn and pyarrow, and processes of joblib, work again after a rollback', async () => {
+    const imports = `
+import os
+os.environ.update(OPENBLAS_NUM_THREADS="2", OMP_NUM_THREADS="2") # one thread is what the harness sets
+import numpy as np, pyarrow as pa, joblib
+from sklearn.ensemble import HistGradientBoostingClassifier
+a = np.arange(250_000, dtype=float).reshape(500, 500)
+table = pa.table({"k": [n % 7 for n in range(10_000)]})
+def product(): return float((a @ a)[1, 1])
+def fit(): return float(HistGradientBoostingClassifier(max_iter=2).fit(a[:, :2], a[:, 0] > 100_000).score(a[:, :2], a[:, 0] > 100_000))
+def group(): return table.group_by("k").aggregate([("k", "count")]).num_rows
+def parallel(): return joblib.Parallel(n_jobs=2)(joblib.delayed(abs)(-n) for n in range(3))
+def threads(): return len(os.listdir("/proc/self/task"))
+`
+    const used = '[product(), fit(), group(), parallel()]'
+    await using session = await sandglass.session()
+    await using unrepaired = await sandglass.session()
+    const first = await session.run(`${imports}\n${used}`)
+    expect(first).toMatchObject({ error: null, value: [expect.any(Number), expect.any(Number), 7, [0, 1, 2]] })
+    expect(await session.run('threads() > 2')).toMatchObject({ value: true })
+    expect(await session.run('a[:] = 0; table = None; os._exit(1)')).toMatchObject({ state: 'rolled-back' })
+    expect(await session.run(used)).toMatchObject({ error: null, value: first.value })
+    // Without its repair, OpenMP waits for the threads that it had before the fork.
+    const broken = 'from sandglass_harness.session import repairs; repairs._repair_openmp = lambda: None'
+    await unrepaired.run(`${imports}\n${broken}\nfit()`)
+    expect(await unrepaired.run('os._exit(1)')).toMatchObject({ state: 'rolled-back' })
+    const waits = await unrepaired.run('fit()', { timeoutSec: 2 })
+    expect(waits.error).toContain('it waits for a lock that nothing can release any more')
   }, 60_000)
 
   test('a session knows that threads of polars outlive no rollback: it keeps no such state, and says why a later call waits', async () => {
