@@ -92,6 +92,7 @@ class Head:
             raise
 
     def _obey(self, message, fds):
+        self._end_fork()
         kind = message[:1]
         if kind == b"E":
             self._take_frame_socket(fds)

@@ -70,7 +70,7 @@ if room is runtime:
 class ForkTest(unittest.TestCase):
     """Processes that a cell forks, and that come to its end."""
 
-    def end_of_child(self, does, before="1"):
+    def end_of_child(self, does, before="1", value="5"):
         """Returns (what the child wrote, its exit code, the types of all frames but those of `before`)."""
 
         def go():
@@ -84,7 +84,7 @@ class ForkTest(unittest.TestCase):
             sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)
             served.run({**REQUEST, "script": before})
             emitter.frames.clear()
-            served.run({**REQUEST, "script": f"import os, sys\npid = os.fork()\nif pid == 0:\n    {does}\npid or 5"})
+            served.run({**REQUEST, "script": f"import os, sys\npid = os.fork()\nif pid == 0:\n    {does}\npid or {value}"})
             pid = emitter.frames[0]["data"]
             code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
             for fd in (1, 2, write):
@@ -119,6 +119,17 @@ class ForkTest(unittest.TestCase):
     def test_they_run_no_exit_handlers_which_belong_to_the_session(self):
         before = "import atexit, tempfile; atexit.register(print, 'exit handler'); directory = tempfile.TemporaryDirectory()"
         self.assertEqual(self.end_of_child("print(os.path.exists(directory.name))", before), ("True\n", 0))
+
+    def test_they_show_no_value(self):
+        before = "class V:\n    def __repr__(self):\n        print('shown')\n        return 'v'"
+        self.assertEqual(self.end_of_child("pass", before, "V()"), ("", 0))
+
+    def test_they_show_no_figures_which_the_cell_shows(self):
+        mine = "import os; from sandglass_harness.script import display; mine = os.getpid()"
+        before = f"{mine}; display.flush_figures = lambda: mine == os.getpid() or print('shown')"
+        for does in ("pass", "sys.exit()"):
+            with self.subTest(does):
+                self.assertEqual(self.end_of_child(does, before), ("", 0))
 
     def test_a_script_reports_what_its_own_process_does(self):
         for does, code in (("pass", 0), ("raise ValueError", 1), ("sys.exit(3)", 3)):

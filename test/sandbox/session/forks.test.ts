@@ -11,7 +11,7 @@ afterAll(() => sg?.close())
 
 /** A cell whose child does something, and whose value is the exit code of that child. */
 const inChild = (does: string): string =>
-  `import os, sys\npid = os.fork()\nif pid == 0:\n    where = "child"\n    ${does}\nNone if pid == 0 else os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])`
+  `import os, sys\npid = os.fork()\nif pid == 0:\n    where = "child"\n    ${does}\n"child" if pid == 0 else os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])`
 
 test.for([
   ['goes on to the end of the cell', 'pass', 0],
@@ -22,6 +22,7 @@ test.for([
   await session.run('where = "parent"')
   const cell = await session.run(inChild(does))
   expect(cell).toMatchObject({ error: null, state: 'kept', value: code, checkpoint: { grade: 'whole' } })
+  expect(cell.displays.map(({ data }) => data['text/plain'])).toEqual([String(code)])
   expect(cell.stderr).toBe(
     code === 1
       ? 'Traceback (most recent call last):\n  File "<cell 2>", line 5, in <module>\n    raise ValueError("of the child")\nValueError: of the child\n'
@@ -60,10 +61,17 @@ test('what forks in other places of Python leaves one process that runs cells', 
     expect(pids.size).toBe(1)
     return result
   }
-  const wait = 'None if pid == 0 else os.waitpid(pid, 0)[1]'
-  // In a cell that awaits, whose loop both processes have.
-  expect(await check(`import asyncio, os\nawait asyncio.sleep(0)\npid = os.fork()\n${wait}`)).toMatchObject({
-    value: 0,
+  // The child has no socket for commands.
+  const socket = 'import os, stat\nif (pid := os.fork()) == 0: os._exit(stat.S_ISSOCK(os.fstat(4).st_mode))'
+  expect(await check(`${socket}\nstat.S_ISSOCK(os.fstat(4).st_mode), os.waitpid(pid, 0)[1]`)).toMatchObject({
+    value: [true, 0],
+  })
+  // In a cell that awaits, whose loop both processes have. Only the child has a value.
+  const awaits = 'import asyncio, os\nawait asyncio.sleep(0)\npid = os.fork()'
+  expect(await check(`${awaits}\n"child" if pid == 0 else print(os.waitpid(pid, 0)[1])`)).toMatchObject({
+    value: null,
+    displays: [],
+    stdout: '0\n',
   })
   expect(await check('await asyncio.sleep(0.01, 5)')).toMatchObject({ value: 5 })
   // In a thread, which is all that its child has.
@@ -77,6 +85,10 @@ test('what forks in other places of Python leaves one process that runs cells', 
     'class V:\n    def __repr__(self):\n        pid = os.fork()\n        pid and os.waitpid(pid, 0)\n        return "of " + ("parent" if pid else "child")\nV()',
   )
   expect(shown.displays.map(({ data }) => data['text/plain'])).toEqual(['of parent'])
+  // In the names of an object, which are completed between two cells.
+  await session.run('class W:\n    def __dir__(self): return ["parent" if os.fork() else "child"]\nw = W()')
+  expect(await session.complete('w.')).toEqual(['parent'])
+  expect(await check('os.wait()[1]')).toMatchObject({ value: 0, stderr: '' })
   // In a handler of a signal, while the session waits for the next cell.
   const betweenCells = `import signal, sys, threading, time
 def fork(*_):
