@@ -151,7 +151,8 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
     retryable: true,
   },
   kubernetes_permission: {
-    meaning: 'The API server refuses a request of this account; the message names the verb and the resource.',
+    meaning:
+      'The API server refuses a request of this account: the message names the verb and the resource, or says that it does not accept the credentials.',
     retryable: false,
   },
   kubernetes_refused: {

@@ -161,7 +161,10 @@ describe.skipIf(skip)('the engine kubernetes', () => {
     await expect(elsewhere.create(SPEC)).rejects.toMatchObject({ code: 'kubernetes_unreachable' })
     const expired = changedConfig(options.kubeconfig, (text) => text.replace(/"token":"[^"]{20}/, '"token":"'))
     const refused = kubernetesEngine({ ...options, kubeconfig: expired })
-    await expect(refused.create(SPEC)).rejects.toMatchObject({ code: 'kubernetes_permission' })
+    await expect(refused.create(SPEC)).rejects.toMatchObject({
+      code: 'kubernetes_permission',
+      message: expect.stringContaining('the token or certificate is invalid or expired') as string,
+    })
   })
 
   test('a pod for which no node has room is refused with the reason', async () => {

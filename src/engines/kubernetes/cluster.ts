@@ -5,8 +5,11 @@ import type * as Client from '@kubernetes/client-node'
 import type { CoordinationV1Api, CoreV1Api, KubeConfig, NetworkingV1Api, V1MicroTime } from '@kubernetes/client-node'
 import type { WebSocket } from 'ws'
 import { messageOf, SandglassError } from '../../errors/index.ts'
+import { unlessAborted } from '../../sandbox/index.ts'
+import { askAgain } from './ask-again.ts'
 import { explainError, statusOf, timeoutError } from './explain.ts'
 import type { KubernetesEngineOptions } from './options.ts'
+import { RequestRate } from './request-rate.ts'
 import { ServerClock } from './server-clock.ts'
 
 /** The groups of the API beside that of pods. */
@@ -27,11 +30,12 @@ export interface Cluster {
   readonly timeoutMs: number
   readonly clock: ServerClock
   /**
-   * Waits for a request for at most `timeoutMs`. A server that is busy or starting (429, 5xx) is asked again.
+   * Waits for a request for at most `timeoutMs`, after its turn among all requests of this connection. A server that is busy or
+   * starting (429, 5xx) is asked again.
    * @throws SandglassError with a code that names the problem.
    */
   call<T>(what: string, request: (api: CoreV1Api, other: OtherApis) => Promise<T>, signal?: AbortSignal): Promise<T>
-  /** Starts a program in a container. @throws as `call` */
+  /** Starts a program in a container; a refusal is tried again as in `call`. @throws as `call` */
   exec(pod: string, container: string, command: readonly string[], signal?: AbortSignal): Promise<WebSocket>
 }
 
@@ -39,8 +43,6 @@ const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount/token'
 /** The last version closes standard input alone; servers before 1.30 have the other. */
 const EXEC_PROTOCOLS = ['v5.channel.k8s.io', 'v4.channel.k8s.io']
 const MAX_MESSAGE_BYTES = 16 * 1024 * 1024
-/** The pauses before a busy server is asked again. */
-const RETRY_MS = [100, 300, 1000, 2000]
 
 /**
  * Loads the client and the configuration.
@@ -48,13 +50,18 @@ const RETRY_MS = [100, 300, 1000, 2000]
  */
 export async function connect(options: KubernetesEngineOptions): Promise<Cluster> {
   const { client, Socket } = await loadClient()
-  const config = new client.KubeConfig()
-  loadConfig(config, options)
+  let config = loadConfig(client, options)
   const { server } = currentCluster(config)
+  const context = config.getCurrentContext()
   const clock = new ServerClock()
   const configuration = client.createConfiguration({
     baseServer: new client.ServerConfiguration(server, {}),
-    authMethods: { default: config },
+    authMethods: {
+      default: {
+        getName: () => 'kubeconfig',
+        applySecurityAuthentication: (to) => config.applySecurityAuthentication(to),
+      },
+    },
     promiseMiddleware: [
       {
         pre: (request) => Promise.resolve(request),
@@ -72,23 +79,41 @@ export async function connect(options: KubernetesEngineOptions): Promise<Cluster
     microTime: (ms: number) => new client.V1MicroTime(ms),
   }
   const timeoutMs = options.apiTimeoutMs ?? 10_000
-  const context = config.getCurrentContext()
   const namespace = options.namespace ?? (config.getContextObject(context)?.namespace || 'default')
+  const rate = new RequestRate()
+  const turn = (): Promise<void> => rate.turn()
+  /** Repeats a request whose credentials the server does not know, with those that the kubeconfig has now. */
+  const renewing = async <T>(request: () => Promise<T>): Promise<T> => {
+    try {
+      return await request()
+    } catch (error) {
+      if (statusOf(error) !== 401) throw error
+      const renewed = reloadConfig(client, { ...options, context }, server)
+      if (renewed === undefined) throw error
+      config = renewed
+      await turn()
+      return request()
+    }
+  }
   const within = async <T>(
     what: string,
-    work: (over: AbortSignal) => Promise<T>,
+    request: () => Promise<T>,
     signal: AbortSignal | undefined,
+    onLate?: (late: T) => void,
   ): Promise<T> => {
+    await unlessAborted(turn(), signal, `waiting to ${what}`)
     const over = new AbortController()
     const { promise: interrupted, reject } = Promise.withResolvers<never>()
     const timer = setTimeout(() => reject(timeoutError(server, what, timeoutMs)), timeoutMs)
     const onAbort = (): void => reject(new SandglassError('aborted', `aborted while waiting for Kubernetes to ${what}`))
     signal?.addEventListener('abort', onAbort)
     if (signal?.aborted === true) onAbort()
+    const asked = askAgain(() => renewing(request), { withinMs: timeoutMs, over: over.signal, turn })
     try {
-      return await Promise.race([work(over.signal), interrupted])
+      return await Promise.race([asked, interrupted])
     } catch (error) {
-      throw error instanceof SandglassError ? error : explainError(error, what, server)
+      if (onLate !== undefined) asked.then(onLate, () => undefined)
+      throw error instanceof SandglassError ? error : explainError(error, what, { server, context })
     } finally {
       over.abort()
       clearTimeout(timer)
@@ -101,8 +126,7 @@ export async function connect(options: KubernetesEngineOptions): Promise<Cluster
     namespace,
     timeoutMs,
     clock,
-    call: (what, request, signal) =>
-      within(what, (over) => askAgain(() => request(api, other), timeoutMs, over), signal),
+    call: (what, request, signal) => within(what, () => request(api, other), signal),
     exec(pod, container, command, signal) {
       const query = new URLSearchParams([
         ['container', container],
@@ -110,14 +134,9 @@ export async function connect(options: KubernetesEngineOptions): Promise<Cluster
         ...command.map((word): [string, string] => ['command', word]),
       ])
       const path = `/api/v1/namespaces/${namespace}/pods/${pod}/exec?${query.toString()}`
-      const opening = openSocket(Socket, config, `${server.replace(/^http/, 'ws')}${path}`, timeoutMs)
-      return within('start a program in a pod', () => opening, signal).catch((error: unknown) => {
-        opening.then(
-          (late) => late.terminate(),
-          () => undefined,
-        )
-        throw error
-      })
+      const open = (): Promise<WebSocket> =>
+        openSocket(Socket, config, `${server.replace(/^http/, 'ws')}${path}`, timeoutMs)
+      return within('start a program in a pod', open, signal, (late) => late.terminate())
     },
   }
 }
@@ -143,13 +162,24 @@ export function hasConfig({ kubeconfig }: KubernetesEngineOptions = {}): boolean
   return kubeconfig !== undefined || isSet('KUBECONFIG') || existsSync(homeConfig()) || existsSync(SERVICE_ACCOUNT)
 }
 
-function loadConfig(config: KubeConfig, options: KubernetesEngineOptions): void {
+/** Reads the configuration again; undefined if it cannot be read, or its context is now one of another server. */
+function reloadConfig(client: typeof Client, options: KubernetesEngineOptions, server: string): KubeConfig | undefined {
+  try {
+    const config = loadConfig(client, options)
+    return currentCluster(config).server === server ? config : undefined
+  } catch {
+    return undefined // the refusal says more
+  }
+}
+
+function loadConfig(client: typeof Client, options: KubernetesEngineOptions): KubeConfig {
   if (!hasConfig(options)) {
     throw configError(
       `no kubeconfig: KUBECONFIG is not set, ${homeConfig()} does not exist, and this process has no service account; ` +
         'set the option kubernetes.kubeconfig',
     )
   }
+  const config = new client.KubeConfig()
   try {
     if (options.kubeconfig !== undefined) config.loadFromFile(options.kubeconfig)
     else if (isSet('KUBECONFIG') || existsSync(homeConfig())) config.loadFromDefault()
@@ -157,12 +187,13 @@ function loadConfig(config: KubeConfig, options: KubernetesEngineOptions): void 
   } catch (error) {
     throw configError(`the kubeconfig cannot be read: ${placeOf(error) ?? messageOf(error).split('\n')[0]}`)
   }
-  if (options.context === undefined) return
+  if (options.context === undefined) return config
   if (config.getContextObject(options.context) === null) {
     const names = config.getContexts().map(({ name }) => name)
     throw configError(`the kubeconfig has no context ${options.context}; it has ${names.join(', ') || 'none'}`)
   }
   config.setCurrentContext(options.context)
+  return config
 }
 
 /** The place of a mistake in YAML. Everything else that its parser says may quote a token, and goes no further. */
@@ -194,25 +225,6 @@ function homeConfig(): string {
   return join(homedir(), '.kube', 'config')
 }
 
-/** Repeats a request that a busy server refused, until the caller has given up. */
-async function askAgain<T>(request: () => Promise<T>, withinMs: number, over: AbortSignal): Promise<T> {
-  const start = performance.now()
-  for (const pauseMs of RETRY_MS) {
-    try {
-      return await request()
-    } catch (error) {
-      const status = statusOf(error)
-      const isBusy = status !== undefined && (status === 429 || status >= 500)
-      if (!isBusy || performance.now() - start + pauseMs > withinMs) throw error
-      await new Promise((resolve) => {
-        setTimeout(resolve, pauseMs)
-      })
-      over.throwIfAborted()
-    }
-  }
-  return request()
-}
-
 /** Opens a WebSocket with the credentials of the configuration, which may run a program or refresh a token. */
 async function openSocket(
   Socket: typeof WebSocket,
@@ -241,6 +253,7 @@ async function openSocket(
           Object.assign(new Error(`the server answered ${String(response.statusCode)}`), {
             statusCode: response.statusCode,
             body: Buffer.concat(pieces).toString(),
+            headers: response.headers,
           }),
         )
         socket.terminate()

@@ -9,6 +9,13 @@ export function statusOf(error: unknown): number | undefined {
   return [code, statusCode].find((one): one is number => typeof one === 'number')
 }
 
+/** The milliseconds after which a server wants to be asked again (`Retry-After` in seconds), or undefined. */
+export function retryAfterOf(error: unknown): number | undefined {
+  const { headers } = (error ?? {}) as { headers?: Readonly<Record<string, unknown>> }
+  const text = headers?.['retry-after']
+  return typeof text === 'string' && /^\d{1,6}$/.test(text) ? Number(text) * 1000 : undefined
+}
+
 /** True if the API server says that it has no such object. */
 export function isMissing(error: unknown): boolean {
   return error instanceof SandglassError && statusOf(error.cause) === 404
@@ -23,7 +30,11 @@ export function timeoutError(server: string, what: string, timeoutMs: number): S
 }
 
 /** Makes the error of a failed request, with the reason that Kubernetes gives. */
-export function explainError(error: unknown, what: string, server: string): SandglassError {
+export function explainError(
+  error: unknown,
+  what: string,
+  { server, context }: { readonly server: string; readonly context: string },
+): SandglassError {
   const status = statusOf(error)
   const text = reasonOf(error).slice(0, MAX_TEXT)
   const makeError = (code: ErrorCode, message: string): SandglassError =>
@@ -41,7 +52,14 @@ export function explainError(error: unknown, what: string, server: string): Sand
   if (/exceeded quota|forbidden: (violates PodSecurity|failed quota|maximum|minimum)|admission webhook/.test(text)) {
     return makeError('kubernetes_refused', `the cluster refuses to ${what}: ${text}`)
   }
-  if (status === 401 || status === 403) {
+  if (status === 401) {
+    return makeError(
+      'kubernetes_permission',
+      `the API server at ${server} does not accept the credentials of the context ${context}: the token or certificate is ` +
+        'invalid or expired; renew it in the kubeconfig, which is read again after each refusal',
+    )
+  }
+  if (status === 403) {
     return makeError(
       'kubernetes_permission',
       `the API server at ${server} refuses to ${what}: ${text}; docs/kubernetes.md lists the verbs that the account needs`,
@@ -63,7 +81,9 @@ function reasonOf(error: unknown): string {
       return body
     }
   }
-  return messageIn(body) ?? messageOf(error).trim()
+  const message = messageOf(error).trim()
+  // The client writes all headers of an answer that it cannot read.
+  return messageIn(body) ?? (message.startsWith('HTTP-Code:') ? `it answered ${String(statusOf(error))}` : message)
 }
 
 function messageIn(body: unknown): string | undefined {

@@ -102,7 +102,7 @@ const REMEDIES: Record<string, string> = {
   kubernetes_client_missing: 'npm install @kubernetes/client-node ws',
   kubernetes_config: 'set KUBECONFIG, or the option kubernetes.kubeconfig, and check the context',
   kubernetes_unreachable: 'check that the cluster runs and answers: kubectl version',
-  kubernetes_permission: 'give the account the verbs of docs/kubernetes.md in the namespace',
+  kubernetes_permission: 'see the message: renew the credentials, or give the account the verbs of docs/kubernetes.md',
   kubernetes_refused: 'see the message: quota, Pod Security or an admission webhook, or no node with room',
   image_missing: 'name an image that the nodes can pull with the option kubernetes.image',
   runtime_unknown: 'create the RuntimeClass, or leave out the option kubernetes.runtimeClassName',
