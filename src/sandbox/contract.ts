@@ -136,7 +136,7 @@ export interface Ending {
   readonly signal: string | null
   /** The party that caused the end. */
   readonly by: 'script' | 'harness' | 'host' | 'kernel' | 'unknown'
-  /** The stderr of the sandbox's launcher or harness, bounded; empty when there was none. */
+  /** The stderr of the launcher or harness of the sandbox, and why the cluster ended it; bounded, empty when there was none. */
   readonly message?: string
 }
 

@@ -81,7 +81,11 @@ describe.skipIf(skip)('the engine kubernetes', () => {
       const { sandbox } = await sg.run('pass')
       const running = sg.run('import time; time.sleep(50)')
       await admin.deleteNamespacedPod({ name: sandbox?.id ?? '', namespace: NAMESPACE, gracePeriodSeconds: 1 })
-      expect(await running).toMatchObject({ status: 'sandbox-lost', sandbox: { id: sandbox?.id } })
+      expect(await running).toMatchObject({
+        status: 'sandbox-lost',
+        error: expect.stringContaining('Kubernetes: the pod was deleted') as string,
+        sandbox: { id: sandbox?.id },
+      })
       expect(await sg.run('emit_result(2)')).toMatchObject({ status: 'completed', finalData: 2 })
     } finally {
       await sg.close()

@@ -154,8 +154,31 @@ describe.skipIf(skip)('a fault of the cluster', () => {
         namespace: NAMESPACE,
         body: { metadata: { name, namespace: NAMESPACE }, deleteOptions: { gracePeriodSeconds: 1 } },
       })
-      expect(await running).toMatchObject({ status: 'sandbox-lost', sandbox: { id: name } })
+      expect(await running).toMatchObject({
+        status: 'sandbox-lost',
+        error: expect.stringContaining('Kubernetes: EvictionByEvictionAPI') as string,
+        sandbox: { id: name },
+      })
       expect(await sg.run('emit_result(6)')).toMatchObject({ status: 'completed', finalData: 6 })
+    } finally {
+      await sg.close()
+    }
+  })
+
+  test('a pod that reaches its deadline is a lost sandbox, and the next run works', async () => {
+    const sg = await createSandglass({ engine: 'kubernetes', kubernetes: options, poolSize: 1 })
+    try {
+      const { sandbox } = await sg.run('pass')
+      const name = sandbox?.id ?? ''
+      const running = sg.run('import time; time.sleep(50)')
+      const body = [{ op: 'replace', path: '/spec/activeDeadlineSeconds', value: 1 }]
+      await admin.patchNamespacedPod({ name, namespace: NAMESPACE, body })
+      expect(await running).toMatchObject({
+        status: 'sandbox-lost',
+        error: expect.stringContaining('Kubernetes: DeadlineExceeded') as string,
+        sandbox: { id: name },
+      })
+      expect(await sg.run('emit_result(7)')).toMatchObject({ status: 'completed', finalData: 7 })
     } finally {
       await sg.close()
     }

@@ -15,6 +15,8 @@ export class Housekeeping {
   readonly #lease: HostLease
   readonly #abandoned = new Set<string>()
   readonly #living = new Set<string>()
+  /** Of pods whose sandbox has ended. */
+  readonly #removing = new Set<Promise<boolean>>()
   #renewals = 0
   #isTidying = false
   #retrying: Promise<void> = Promise.resolve()
@@ -43,10 +45,13 @@ export class Housekeeping {
     this.#abandoned.add(name)
   }
 
-  /** Keeps the lease until this pod has ended, also after `close`. */
+  /** Keeps the lease until this pod is gone, also after `close`. */
   watch(pod: ManagedPod): void {
     this.#living.add(pod.name)
-    void pod.closed.then(() => {
+    void pod.closed.then(async () => {
+      this.#removing.add(pod.removed)
+      await pod.removed
+      this.#removing.delete(pod.removed)
       this.#living.delete(pod.name)
       if (this.#isClosed && this.#living.size === 0) void this.#lease.end()
     })
@@ -55,6 +60,7 @@ export class Housekeeping {
   /** Tries once more to remove what is left. The lease ends with the last pod. */
   async close(): Promise<void> {
     this.#isClosed = true
+    await Promise.all(this.#removing)
     await this.#retry()
     if (this.#living.size === 0) await this.#lease.end()
   }

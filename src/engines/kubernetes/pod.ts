@@ -1,9 +1,9 @@
-import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node'
+import type { V1Pod } from '@kubernetes/client-node'
 import { SandglassError } from '../../errors/index.ts'
 import type { Channel, Ending } from '../../sandbox/index.ts'
 import type { Cluster } from './cluster.ts'
 import { isMissing } from './explain.ts'
-import { SANDBOX } from './pod-spec.ts'
+import { endOf, NOT_READ, type PodEnd } from './pod-end.ts'
 import type { Attached } from './relay-channel.ts'
 
 /** The time in which a node reports that a container ended. */
@@ -24,15 +24,19 @@ export class ManagedPod {
   readonly #abandon: () => void
   #killed = false
   #isOver = false
-  /** Settles once, when the node confirmed that its containers ended, or the API server does not answer. Never rejects. */
+  /** Settles once, when the node confirmed that the sandbox ended, or the API server does not answer. Never rejects. */
   readonly closed: Promise<Ending>
+  /** Settles after `closed`: true when the object is gone, false if that takes too long. Never rejects. */
+  readonly removed: Promise<boolean>
 
   constructor(cluster: Cluster, name: string, attached: Attached, abandon: () => void) {
     this.name = name
     this.#cluster = cluster
     this.#attached = attached
     this.#abandon = abandon
-    this.closed = this.#watch()
+    const end = this.#readEnd()
+    this.removed = end.then(() => this.#remove())
+    this.closed = this.#watch(end)
   }
 
   get channel(): Channel {
@@ -44,50 +48,54 @@ export class ManagedPod {
     return this.#attached.lastOutput()
   }
 
-  /** Ends everything in it; resolves when the node confirmed it, or the API server does not answer. */
+  /** Ends everything in it; resolves when the object is gone, or the API server does not answer. */
   async kill(): Promise<void> {
     // A pod whose connection ended first keeps that cause.
     if (!this.#isOver) this.#killed = true
     this.#attached.channel.close()
-    await this.closed
+    await this.removed
   }
 
-  async #watch(): Promise<Ending> {
+  async #watch(reading: Promise<PodEnd>): Promise<Ending> {
+    const { terminated, isOver, why } = await reading
+    if (!isOver) await this.removed
+    const words = [why === '' ? '' : `Kubernetes: ${why}`, this.lastOutput().trim()].filter((one) => one !== '')
+    const message = words.length === 0 ? {} : { message: words.join('; ') }
+    if (this.#killed) return { cause: 'destroyed', exitCode: null, signal: null, by: 'host', ...message }
+    if (terminated === undefined) {
+      return { cause: 'channel-closed', exitCode: null, signal: null, by: 'unknown', ...message }
+    }
+    const { exitCode } = terminated
+    // The reason also stands there if only a script was killed, by which a container does not end.
+    const outOfMemory = terminated.reason === 'OOMKilled' && exitCode === 137
+    return {
+      cause: outOfMemory ? 'memory-limit' : exitCode > 128 ? 'signal' : 'exit',
+      exitCode: exitCode > 128 ? null : exitCode,
+      signal: exitCode === 137 ? 'SIGKILL' : null,
+      by: outOfMemory ? 'kernel' : 'unknown',
+      ...message,
+    }
+  }
+
+  /** Waits for the end of the connection, then reads that of the sandbox, which its node may not report in time. */
+  async #readEnd(): Promise<PodEnd> {
     await this.#attached.ended
     this.#isOver = true
-    const ended = this.#killed ? undefined : await this.#readEnd()
+    let end = NOT_READ
+    if (this.#killed) return end
+    const isOver = (pod: V1Pod | undefined): boolean => {
+      end = endOf(pod, end)
+      return end.isOver
+    }
+    await pollPod(this.#cluster, this.name, isOver, REPORT_MS).catch(() => undefined)
+    return end
+  }
+
+  async #remove(): Promise<boolean> {
     const isGone = await removePod(this.#cluster, this.name)
     if (!isGone) this.#abandon()
-    const message = this.lastOutput().trim()
-    const words = message === '' ? {} : { message }
-    if (this.#killed) return { cause: 'destroyed', exitCode: null, signal: null, by: 'host', ...words }
-    if (ended === undefined) return { cause: 'channel-closed', exitCode: null, signal: null, by: 'unknown', ...words }
-    // The reason also stands there if only a script was killed, by which a container does not end.
-    const outOfMemory = ended.reason === 'OOMKilled' && ended.exitCode === 137
-    return {
-      cause: outOfMemory ? 'memory-limit' : ended.exitCode > 128 ? 'signal' : 'exit',
-      exitCode: ended.exitCode > 128 ? null : ended.exitCode,
-      signal: ended.exitCode === 137 ? 'SIGKILL' : null,
-      by: outOfMemory ? 'kernel' : 'unknown',
-      ...words,
-    }
+    return isGone
   }
-
-  /** Reads the end of the sandbox, as its node reports it; undefined if it does not in time, or the pod is gone. */
-  async #readEnd(): Promise<{ readonly exitCode: number; readonly reason?: string } | undefined> {
-    let found: { readonly exitCode: number; readonly reason?: string } | undefined
-    const done = (pod: V1Pod | undefined): boolean => {
-      found = pod === undefined ? undefined : containerIn(pod, SANDBOX)?.state?.terminated
-      return pod === undefined || found !== undefined
-    }
-    await pollPod(this.#cluster, this.name, done, REPORT_MS).catch(() => undefined)
-    return found
-  }
-}
-
-/** The status of one container of a pod. */
-export function containerIn(pod: V1Pod, name: string): V1ContainerStatus | undefined {
-  return pod.status?.containerStatuses?.find((one) => one.name === name)
 }
 
 /** Deletes a pod. Resolves to true when its node confirmed that nothing of it runs; false if that takes too long. Never rejects. */

@@ -1,0 +1,54 @@
+import type { V1ContainerStateTerminated, V1ContainerStatus, V1Pod } from '@kubernetes/client-node'
+import { SANDBOX } from './pod-spec.ts'
+
+/** Maximum length of a quoted reason of Kubernetes. */
+const MAX_TEXT = 1000
+/** Reasons of ended containers that say no more than their exit codes. */
+const PLAIN = ['Completed', 'Error']
+
+/** The end of a sandbox, as far as the API server tells. */
+export interface PodEnd {
+  /** True if its node reports that it ended, or its pod is gone. */
+  readonly isOver: boolean
+  /** How its container ended, if its node reports it. */
+  readonly terminated: V1ContainerStateTerminated | undefined
+  /** Why its pod ended, in the words of Kubernetes; empty if it gives no reason. */
+  readonly why: string
+}
+
+/** Before anything was read. */
+export const NOT_READ: PodEnd = { isOver: false, terminated: undefined, why: '' }
+
+/** The status of one container of a pod. */
+export function containerIn(pod: V1Pod, name: string): V1ContainerStatus | undefined {
+  return pod.status?.containerStatuses?.find((one) => one.name === name)
+}
+
+/** Reads the end of a sandbox from its pod; of one that is gone, from what was read before. */
+export function endOf(pod: V1Pod | undefined, before: PodEnd): PodEnd {
+  if (pod === undefined) return { ...before, isOver: true, why: before.why || DELETED }
+  const terminated = containerIn(pod, SANDBOX)?.state?.terminated
+  return { isOver: terminated !== undefined, terminated, why: whyEnded(pod) }
+}
+
+const DELETED = 'the pod was deleted'
+
+function whyEnded({ metadata, status = {} }: V1Pod): string {
+  const { reason, message, conditions = [], containerStatuses = [] } = status
+  const disruption = conditions.find((one) => one.type === 'DisruptionTarget' && one.status === 'True')
+  const containers = containerStatuses.flatMap(({ name, state }) => {
+    const why = state?.terminated?.reason ?? ''
+    return name === SANDBOX || why === '' || PLAIN.includes(why) ? [] : [`the container ${name}: ${why}`]
+  })
+  const words = [
+    textOf(reason, message),
+    disruption === undefined ? '' : textOf(disruption.reason, disruption.message),
+    ...containers,
+    metadata?.deletionTimestamp === undefined ? '' : DELETED,
+  ]
+  return [...new Set(words.filter((one) => one !== ''))].join('; ').slice(0, MAX_TEXT)
+}
+
+function textOf(...words: readonly (string | undefined)[]): string {
+  return words.filter((one) => one !== undefined && one !== '').join(': ')
+}
