@@ -1,4 +1,5 @@
 import type { SandglassError } from '../../errors/index.ts'
+import { Semaphore } from '../../support/index.ts'
 import type { Cluster } from './cluster.ts'
 import { HostLease } from './lease.ts'
 import type { OwnerMarks } from './owner.ts'
@@ -8,6 +9,10 @@ import { removeOrphans } from './pods.ts'
 
 /** Dead hosts are looked for at the start and then after so many renewals of the own lease. */
 const RENEWALS = 2
+/** Pods that are removed at the same time. */
+const CONCURRENCY = 4
+/** The time in which a node ends the containers of deleted pods. An API server that does not answer takes no more of it. */
+const CLOSE_MS = 15_000
 
 /** Keeps the lease of one engine, and removes what it could not remove before and what dead hosts left. */
 export class Housekeeping {
@@ -15,12 +20,11 @@ export class Housekeeping {
   readonly #lease: HostLease
   readonly #abandoned = new Set<string>()
   readonly #living = new Set<string>()
-  /** Of pods whose sandbox has ended. */
-  readonly #removing = new Set<Promise<boolean>>()
   #renewals = 0
   #isTidying = false
   #retrying: Promise<void> = Promise.resolve()
   #isClosed = false
+  readonly #givenUp = new AbortController()
 
   constructor(cluster: Cluster, marks: OwnerMarks) {
     this.#cluster = cluster
@@ -48,19 +52,25 @@ export class Housekeeping {
   /** Keeps the lease until this pod is gone, also after `close`. */
   watch(pod: ManagedPod): void {
     this.#living.add(pod.name)
-    void pod.closed.then(async () => {
-      this.#removing.add(pod.removed)
-      await pod.removed
-      this.#removing.delete(pod.removed)
+    void pod.removed.then(() => {
       this.#living.delete(pod.name)
       if (this.#isClosed && this.#living.size === 0) void this.#lease.end()
     })
   }
 
-  /** Tries once more to remove what is left. The lease ends with the last pod. */
+  /** Tries once more to remove what is left, for 15 s at most. The lease ends with the last pod. */
   async close(): Promise<void> {
     this.#isClosed = true
-    await Promise.all(this.#removing)
+    const { promise: over, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(() => {
+      this.#givenUp.abort()
+      resolve()
+    }, CLOSE_MS)
+    await Promise.race([this.#finish(), over])
+    clearTimeout(timer)
+  }
+
+  async #finish(): Promise<void> {
     await this.#retry()
     if (this.#living.size === 0) await this.#lease.end()
   }
@@ -80,6 +90,11 @@ export class Housekeeping {
   async #retryOnce(): Promise<void> {
     const names = [...this.#abandoned]
     this.#abandoned.clear()
-    for (const name of names) if (!(await removePod(this.#cluster, name))) this.#abandoned.add(name)
+    const semaphore = new Semaphore(CONCURRENCY)
+    const { signal } = this.#givenUp
+    const remove = async (name: string): Promise<void> => {
+      if (signal.aborted || !(await removePod(this.#cluster, name, signal))) this.#abandoned.add(name)
+    }
+    await Promise.all(names.map((name) => semaphore.run(() => remove(name))))
   }
 }

@@ -99,13 +99,17 @@ export class ManagedPod {
 }
 
 /** Deletes a pod. Resolves to true when its node confirmed that nothing of it runs; false if that takes too long. Never rejects. */
-export async function removePod(cluster: Cluster, name: string): Promise<boolean> {
+export async function removePod(cluster: Cluster, name: string, signal?: AbortSignal): Promise<boolean> {
+  const { namespace } = cluster
   try {
     // Not 0: the object would go before its containers.
-    await cluster.call('delete a pod', (api) =>
-      api.deleteNamespacedPod({ name, namespace: cluster.namespace, gracePeriodSeconds: 1 }),
+    const gracePeriodSeconds = 1
+    await cluster.call(
+      'delete a pod',
+      (api) => api.deleteNamespacedPod({ name, namespace, gracePeriodSeconds }),
+      signal,
     )
-    await pollPod(cluster, name, (pod) => pod === undefined, GONE_MS)
+    await pollPod(cluster, name, (pod) => pod === undefined, GONE_MS, signal)
     return true
   } catch (error) {
     return isMissing(error)
