@@ -1,10 +1,11 @@
+import type { V1Pod } from '@kubernetes/client-node'
 import type { SandglassError } from '../../errors/index.ts'
 import { Semaphore } from '../../support/index.ts'
 import type { Cluster } from './cluster.ts'
 import { HostLease } from './lease.ts'
 import type { OwnerMarks } from './owner.ts'
-import type { ManagedPod } from './pod.ts'
-import { removePod } from './pod.ts'
+import { deletePod, type ManagedPod, removePod } from './pod.ts'
+import { whyLost } from './pod-end.ts'
 import { removeOrphans } from './pods.ts'
 
 /** Dead hosts are looked for at the start and then after so many renewals of the own lease. */
@@ -14,12 +15,18 @@ const CONCURRENCY = 4
 /** The time in which a node ends the containers of deleted pods. An API server that does not answer takes no more of it. */
 const CLOSE_MS = 15_000
 
-/** Keeps the lease of one engine, and removes what it could not remove before and what dead hosts left. */
+/** A sandbox without a heartbeat ends by itself after this time. */
+const SILENT_MS = 30_000
+
+/** Removes a pod; resolves to true when it is gone. */
+type Removal = (cluster: Cluster, name: string, signal: AbortSignal) => Promise<boolean>
+
+/** Keeps the lease of one engine, gives up the sandboxes that its node lost, and removes what it could not remove before and what dead hosts left. */
 export class Housekeeping {
   readonly #cluster: Cluster
   readonly #lease: HostLease
   readonly #abandoned = new Set<string>()
-  readonly #living = new Set<string>()
+  readonly #living = new Set<ManagedPod>()
   #renewals = 0
   #isTidying = false
   #retrying: Promise<void> = Promise.resolve()
@@ -51,9 +58,9 @@ export class Housekeeping {
 
   /** Keeps the lease until this pod is gone, also after `close`. */
   watch(pod: ManagedPod): void {
-    this.#living.add(pod.name)
+    this.#living.add(pod)
     void pod.removed.then(() => {
-      this.#living.delete(pod.name)
+      this.#living.delete(pod)
       if (this.#isClosed && this.#living.size === 0) void this.#lease.end()
     })
   }
@@ -71,7 +78,7 @@ export class Housekeeping {
   }
 
   async #finish(): Promise<void> {
-    await this.#retry()
+    await this.#retry(removePod)
     if (this.#living.size === 0) await this.#lease.end()
   }
 
@@ -79,21 +86,35 @@ export class Housekeeping {
     if (this.#isTidying || this.#isClosed) return
     this.#isTidying = true
     // Orphans block nothing: an account that may not list pods can still run scripts.
-    await Promise.all([this.#retry(), removeOrphans(this.#cluster).catch(() => undefined)])
+    const living = [...this.#living]
+    const removing = removeOrphans(this.#cluster, (pods) => this.#fence(living, pods)).catch(() => undefined)
+    await Promise.all([this.#retry(deletePod), removing])
     this.#isTidying = false
   }
 
-  #retry(): Promise<void> {
-    return (this.#retrying = this.#retrying.then(() => this.#retryOnce()))
+  /** Gives up sandboxes that are silent and that Kubernetes calls lost. An API server goes on to answer for a node that stands still. */
+  #fence(living: readonly ManagedPod[], pods: readonly V1Pod[]): void {
+    const nowMs = this.#cluster.clock.now()
+    for (const one of living) {
+      const why = whyLost(
+        pods.find(({ metadata }) => metadata?.name === one.name),
+        nowMs,
+      )
+      if (why !== undefined && one.silentMs > SILENT_MS) one.lose(why)
+    }
   }
 
-  async #retryOnce(): Promise<void> {
+  #retry(remove: Removal): Promise<void> {
+    return (this.#retrying = this.#retrying.then(() => this.#retryOnce(remove)))
+  }
+
+  async #retryOnce(removeOne: Removal): Promise<void> {
     const names = [...this.#abandoned]
     this.#abandoned.clear()
     const semaphore = new Semaphore(CONCURRENCY)
     const { signal } = this.#givenUp
     const remove = async (name: string): Promise<void> => {
-      if (signal.aborted || !(await removePod(this.#cluster, name, signal))) this.#abandoned.add(name)
+      if (signal.aborted || !(await removeOne(this.#cluster, name, signal))) this.#abandoned.add(name)
     }
     await Promise.all(names.map((name) => semaphore.run(() => remove(name))))
   }

@@ -32,6 +32,25 @@ export function endOf(pod: V1Pod | undefined, before: PodEnd): PodEnd {
 }
 
 const DELETED = 'the pod was deleted'
+/** A node ends the containers of a deleted pod within this time. */
+const OVERDUE_MS = 15_000
+
+/**
+ * Why the sandbox of a pod must be given up although its connection stays, by the clock of the API server: its node does not report,
+ * or does not end a pod that is deleted. Undefined for a pod that is as it should be.
+ */
+export function whyLost(pod: V1Pod | undefined, nowMs: number): string | undefined {
+  if (pod === undefined) return DELETED
+  const { metadata, spec, status } = pod
+  const goneMs = metadata?.deletionTimestamp?.getTime() ?? Number.POSITIVE_INFINITY
+  if (nowMs > goneMs + OVERDUE_MS) return whyEnded(pod)
+  // Kubernetes says so of the pods of a node that has not reported for 40 or 50 s; a readiness gate of others says something else.
+  const isSilent = status?.conditions?.some(
+    ({ type, status: held, reason }) => type === 'Ready' && held !== 'True' && reason !== 'ReadinessGatesNotReady',
+  )
+  if (isSilent !== true && status?.phase !== 'Unknown') return undefined
+  return whyEnded(pod) || `the node ${spec?.nodeName ?? ''} does not report`
+}
 
 function whyEnded({ metadata, status = {} }: V1Pod): string {
   const { reason, message, conditions = [], containerStatuses = [] } = status

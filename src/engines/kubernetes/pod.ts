@@ -22,8 +22,11 @@ export class ManagedPod {
   readonly #cluster: Cluster
   readonly #attached: Attached
   readonly #abandon: () => void
+  readonly channel: Channel
+  #heardMs = performance.now()
   #killed = false
   #isOver = false
+  #lost: string | undefined
   /** Settles once, when the node confirmed that the sandbox ended, or the API server does not answer. Never rejects. */
   readonly closed: Promise<Ending>
   /** Settles after `closed`: true when the object is gone, false if that takes too long. Never rejects. */
@@ -34,13 +37,10 @@ export class ManagedPod {
     this.#cluster = cluster
     this.#attached = attached
     this.#abandon = abandon
+    this.channel = this.#listenTo(attached.channel)
     const end = this.#readEnd()
     this.removed = end.then(() => this.#remove())
     this.closed = this.#watch(end)
-  }
-
-  get channel(): Channel {
-    return this.#attached.channel
   }
 
   /** The beginning of its stderr. */
@@ -48,12 +48,23 @@ export class ManagedPod {
     return this.#attached.lastOutput()
   }
 
-  /** Ends everything in it; resolves when the object is gone, or the API server does not answer. */
+  /** The milliseconds since something came from the sandbox. */
+  get silentMs(): number {
+    return performance.now() - this.#heardMs
+  }
+
+  /** Gives it up, for a reason that Kubernetes told: its node is not waited for. */
+  lose(why: string): void {
+    this.#lost = why
+    this.#attached.channel.close()
+  }
+
+  /** Ends everything in it; resolves when the object is gone, or nobody answers for it. */
   async kill(): Promise<void> {
     // A pod whose connection ended first keeps that cause.
     if (!this.#isOver) this.#killed = true
     this.#attached.channel.close()
-    await this.removed
+    await (this.#lost === undefined ? this.removed : this.closed)
   }
 
   async #watch(reading: Promise<PodEnd>): Promise<Ending> {
@@ -83,6 +94,7 @@ export class ManagedPod {
     this.#isOver = true
     let end = NOT_READ
     if (this.#killed) return end
+    if (this.#lost !== undefined) return { ...end, isOver: true, why: this.#lost }
     const isOver = (pod: V1Pod | undefined): boolean => {
       end = endOf(pod, end)
       return end.isOver
@@ -91,10 +103,33 @@ export class ManagedPod {
     return end
   }
 
+  #listenTo(channel: Channel): Channel {
+    return {
+      receive: async () => {
+        const piece = await channel.receive()
+        this.#heardMs = performance.now()
+        return piece
+      },
+      send: (bytes) => channel.send(bytes),
+      close: () => channel.close(),
+    }
+  }
+
   async #remove(): Promise<boolean> {
     const isGone = await removePod(this.#cluster, this.name)
     if (!isGone) this.#abandon()
     return isGone
+  }
+}
+
+/** Asks for the deletion of a pod. Resolves to true when there is none. Never rejects. */
+export async function deletePod(cluster: Cluster, name: string): Promise<boolean> {
+  const { namespace } = cluster
+  try {
+    await cluster.call('delete a pod', (api) => api.deleteNamespacedPod({ name, namespace, gracePeriodSeconds: 1 }))
+    return false
+  } catch (error) {
+    return isMissing(error)
   }
 }
 

@@ -32,11 +32,19 @@ export interface ClusterResources {
   readonly leases: readonly LeaseResource[]
 }
 
-/** Lists what Sandglass has in the namespace. @throws SandglassError when a request fails. */
-export async function listResources(cluster: Cluster): Promise<ClusterResources> {
+/**
+ * Lists what Sandglass has in the namespace.
+ * @param onPods gets the pods themselves.
+ * @throws SandglassError when a request fails.
+ */
+export async function listResources(
+  cluster: Cluster,
+  onPods: (pods: readonly V1Pod[]) => void = () => undefined,
+): Promise<ClusterResources> {
   const { namespace } = cluster
   const labelSelector = SELECTOR
   const { items } = await cluster.call('list pods', (api) => api.listNamespacedPod({ namespace, labelSelector }))
+  onPods(items)
   const leases = await listLeases(cluster)
   return { pods: items.map((pod) => podResourceOf(pod, leases, cluster.clock.now())), leases }
 }
@@ -45,8 +53,11 @@ export async function listResources(cluster: Cluster): Promise<ClusterResources>
  * Removes the pods that no living owner uses, then the leases of dead owners, and returns them.
  * @throws SandglassError when they cannot be listed.
  */
-export async function removeOrphans(cluster: Cluster): Promise<ClusterResources> {
-  const { pods, leases } = await listResources(cluster)
+export async function removeOrphans(
+  cluster: Cluster,
+  onPods?: (pods: readonly V1Pod[]) => void,
+): Promise<ClusterResources> {
+  const { pods, leases } = await listResources(cluster, onPods)
   const orphans = pods.filter(({ isOrphan }) => isOrphan)
   const semaphore = new Semaphore(CONCURRENCY)
   const removed = await Promise.all(
