@@ -17,6 +17,8 @@ export interface Fullness extends Pick<PoolStats, 'leased' | 'starting' | 'waiti
   readonly poolSize: number
   readonly maxOverflow: number
   readonly timeoutMs: number
+  /** Why a sandbox that starts waits; undefined if none does, or the engine does not say it. */
+  readonly waitsFor: string | undefined
 }
 
 /**
@@ -28,7 +30,7 @@ export interface Fullness extends Pick<PoolStats, 'leased' | 'starting' | 'waiti
 export function exhaustedError(
   name: string,
   wanted: PooledSandbox | null,
-  { leased, starting, waiting, poolSize, maxOverflow, timeoutMs }: Fullness,
+  { leased, starting, waiting, poolSize, maxOverflow, timeoutMs, waitsFor }: Fullness,
   lastError: unknown,
 ): SandglassError {
   const sizes = [
@@ -40,10 +42,11 @@ export function exhaustedError(
     `after ${timeoutMs} ms`,
   ].join(', ')
   const what = wanted === null ? `sandbox of spec "${name}"` : `lease of sandbox ${wanted.sandbox.id}`
-  const why = lastError === undefined ? '' : `; the last error of the engine: ${messageOf(lastError)}`
+  const error = lastError === undefined ? '' : `; the last error of the engine: ${messageOf(lastError)}`
+  const wait = waitsFor === undefined ? '' : `; a sandbox that starts waits: ${waitsFor}`
   return new SandglassError(
     'pool_exhausted',
-    `pool exhausted: no ${what} became free (${sizes})${why}; release leases sooner, ` +
+    `pool exhausted: no ${what} became free (${sizes})${error}${wait}; release leases sooner, ` +
       'or raise poolSize, maxOverflow or checkoutTimeoutMs',
     lastError === undefined ? undefined : { cause: lastError },
   )

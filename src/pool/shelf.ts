@@ -155,7 +155,7 @@ export class Shelf {
 
   #exhaustedError({ wanted }: Waiter, timeoutMs: number): Error {
     const { poolSize, maxOverflow } = this.#options
-    const fullness = { ...this.stats(), poolSize, maxOverflow, timeoutMs }
+    const fullness = { ...this.stats(), poolSize, maxOverflow, timeoutMs, waitsFor: this.#stock.waitsFor }
     return exhaustedError(this.#name, wanted, fullness, this.#refill.lastError)
   }
 

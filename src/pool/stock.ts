@@ -23,8 +23,8 @@ export class Stock {
   /** From this number of uses on, a sandbox counts as one that will soon be retired. */
   readonly #lateFrom: number
   readonly #sandboxes = new Set<PooledSandbox>()
-  /** Stops each creation in progress. */
-  readonly #creations = new Set<AbortController>()
+  /** Stops each creation in progress; and why it waits, if the engine says so. */
+  readonly #creations = new Map<AbortController, string | undefined>()
   /** Creations and ends in progress. */
   readonly #unfinished = new Set<Promise<void>>()
   /** The CPU time of sandboxes that it has ended. */
@@ -52,6 +52,11 @@ export class Stock {
   /** Creations in progress. */
   get starting(): number {
     return this.#creations.size
+  }
+
+  /** Why one of them waits; undefined if none does, or the engine does not say it. */
+  get waitsFor(): string | undefined {
+    return [...this.#creations.values()].find((why) => why !== undefined)
   }
 
   /** The sandboxes that count towards the sizes of the pool: without those whose leases are parked. */
@@ -93,13 +98,13 @@ export class Stock {
    */
   start(origin: Waiter | null): void {
     const creation = new AbortController()
-    this.#creations.add(creation)
+    this.#creations.set(creation, undefined)
     this.#track(this.#create(creation, origin))
   }
 
   /** Aborts the creations in progress. */
   stopStarting(reason: unknown): void {
-    for (const creation of this.#creations) creation.abort(reason)
+    for (const creation of this.#creations.keys()) creation.abort(reason)
   }
 
   /** Moves a sandbox to the end of the order of returns. */
@@ -143,7 +148,11 @@ export class Stock {
     let sandbox: Sandbox
     const generation = this.#generation
     try {
-      sandbox = await this.#engine.create(this.#spec, { signal: creation.signal, background: origin === null })
+      sandbox = await this.#engine.create(this.#spec, {
+        signal: creation.signal,
+        background: origin === null,
+        onWaiting: (why) => void (this.#creations.has(creation) && this.#creations.set(creation, why)),
+      })
     } catch (error) {
       this.#creations.delete(creation)
       this.#events.onFailed(origin, error)

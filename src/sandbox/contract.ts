@@ -56,6 +56,8 @@ export interface CreateOptions {
   readonly signal?: AbortSignal
   /** True if no caller waits for it: if the engine can, it then gives running scripts priority on the CPU. */
   readonly background?: boolean
+  /** Gets why the start waits, in words for people, whenever that changes: a checkout that times out meanwhile says it. */
+  readonly onWaiting?: (why: string) => void
 }
 
 /** One isolated place with a running harness in it. */

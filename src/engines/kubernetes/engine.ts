@@ -116,7 +116,7 @@ function podBasics(
 }
 
 async function createWith(rootOnlyDir: string, { at, options, spec, given }: Creation): Promise<Sandbox> {
-  const { signal } = given
+  const { signal, onWaiting = () => undefined } = given
   const timeoutMs = options.startTimeoutMs ?? START_MS
   const directories = await findDirectories(spec, options.volumeClaims)
   const plan: PodPlan = {
@@ -139,7 +139,7 @@ async function createWith(rootOnlyDir: string, { at, options, spec, given }: Cre
     await deliveries.send(cluster, plan, timeoutMs, signal)
   }
   const abandon = (): void => housekeeping.abandon(plan.name)
-  const pod = await startPod(cluster, { plan, timeoutMs, signal, complete, abandon })
+  const pod = await startPod(cluster, { plan, timeoutMs, signal, onWaiting, complete, abandon })
   housekeeping.watch(pod)
   try {
     const ready = await awaitReady(pod.channel, {

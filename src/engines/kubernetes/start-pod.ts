@@ -17,6 +17,8 @@ export interface PodStart {
   readonly plan: PodPlan
   readonly timeoutMs: number
   readonly signal: AbortSignal | undefined
+  /** Gets what Kubernetes says of the pod while it does not run, whenever that changes. */
+  readonly onWaiting: (why: string) => void
   /** Checks and completes the running pod, before anything of the sandbox begins; it throws. */
   readonly complete: (pod: V1Pod) => Promise<void>
   /** Called if the pod could not be removed now. */
@@ -27,15 +29,14 @@ export interface PodStart {
  * Creates a pod, waits until its containers run, brings the channel and sends the harness.
  * @throws SandglassError with the reason that Kubernetes gives; then nothing is left.
  */
-export async function startPod(
-  cluster: Cluster,
-  { plan, timeoutMs, signal, complete, abandon }: PodStart,
-): Promise<ManagedPod> {
+export async function startPod(cluster: Cluster, start: PodStart): Promise<ManagedPod> {
+  const { plan, signal, onWaiting, complete, abandon } = start
   let isMade = false
   try {
     await createPod(cluster, plan, signal)
     isMade = true
-    const pod = await untilRunning(cluster, plan, timeoutMs, signal)
+    const pod = await untilRunning(cluster, start)
+    onWaiting('its pod runs')
     await complete(pod)
     const attached = attach(await cluster.exec(plan.name, RELAY, relayCommand(plan), signal))
     void attached.channel.send(plan.programs.harness).catch(() => undefined) // the end of the connection says more
@@ -69,17 +70,19 @@ function isConflictOfName(error: SandglassError): boolean {
 
 async function untilRunning(
   cluster: Cluster,
-  { name, image }: PodPlan,
-  timeoutMs: number,
-  signal: AbortSignal | undefined,
+  { plan: { name, image }, timeoutMs, signal, onWaiting }: PodStart,
 ): Promise<V1Pod> {
   let last: V1Pod | undefined
+  let told = ''
   const isRunning = (pod: V1Pod | undefined): boolean => {
     last = pod
     if (pod === undefined)
       throw new SandglassError('kubernetes_refused', `the pod ${name} was deleted while it started`)
     assertStarting(pod, image)
-    return [SANDBOX, RELAY].every((one) => containerIn(pod, one)?.state?.running !== undefined)
+    if ([SANDBOX, RELAY].every((one) => containerIn(pod, one)?.state?.running !== undefined)) return true
+    const words = describe(pod)
+    if (words !== told) onWaiting((told = words))
+    return false
   }
   try {
     await pollPod(cluster, name, isRunning, timeoutMs, signal)

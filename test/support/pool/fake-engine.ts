@@ -10,6 +10,8 @@ export function fakeSpec(pids: number = DEFAULT_LIMITS.pids): SandboxSpec {
 export interface PendingCreation {
   readonly spec: SandboxSpec
   readonly signal: AbortSignal | undefined
+  /** Reports why it waits. */
+  wait(why: string): void
   succeed(): FakeSandbox
   fail(error: unknown): void
 }
@@ -73,6 +75,7 @@ export function fakeEngine(): FakeEngine {
       const creation: PendingCreation = {
         spec,
         signal: options?.signal,
+        wait: (why) => options?.onWaiting?.(why),
         succeed() {
           remove(pending, creation)
           const sandbox = fakeSandbox(`s${made.length + 1}`, spec, engine)

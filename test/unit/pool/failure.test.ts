@@ -112,6 +112,26 @@ describe('PO-01: an engine that fails', () => {
     await second.release()
   })
 
+  it('a waiter gets at its deadline the reason for which a sandbox that starts waits', async () => {
+    const engine = fakeEngine()
+    engine.manual = true
+    await using pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 0 })
+    const early = watch(pool.checkout('default', { timeoutMs: 50 }))
+    await quiet()
+    engine.pending[0]?.wait('no node has room')
+    engine.pending[0]?.wait('the image is pulled')
+    await vi.advanceTimersByTimeAsync(50)
+    expect((early.error as Error).message).toContain(
+      ' after 50 ms); a sandbox that starts waits: the image is pulled; release leases sooner, ',
+    )
+    engine.pending[0]?.succeed()
+    const lease = await pool.checkout('default')
+    const late = watch(pool.checkout('default', { timeoutMs: 50 }))
+    await vi.advanceTimersByTimeAsync(50)
+    expect((late.error as Error).message).toContain(' after 50 ms); release leases sooner, ')
+    await lease.release()
+  })
+
   it('a success clears the last error, and a lease resets the back-off', async () => {
     const engine = fakeEngine()
     engine.failure = down
