@@ -64,6 +64,8 @@ describe.skipIf(skip)('the engine kubernetes', () => {
     const told = await output(['doctor', ...flags])
     expect(told).toMatch(/✓ kubernetes container\n/)
     expect(told).toMatch(new RegExp(`  namespace +${NAMESPACE}\n`))
+    expect(told).toMatch(/  cluster +https:.*, Kubernetes v1\.\d+/)
+    expect(told).toMatch(/  processes +counted by RLIMIT_NPROC of the uid of the sandbox\n/)
     expect(told).toMatch(/  limits +memory, pids, cpu, disk, output, wall\n/)
     expect(told).toContain('(network_open)')
   })

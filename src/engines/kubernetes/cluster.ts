@@ -2,7 +2,14 @@ import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type * as Client from '@kubernetes/client-node'
-import type { CoordinationV1Api, CoreV1Api, KubeConfig, NetworkingV1Api, V1MicroTime } from '@kubernetes/client-node'
+import type {
+  CoordinationV1Api,
+  CoreV1Api,
+  KubeConfig,
+  NetworkingV1Api,
+  V1MicroTime,
+  VersionApi,
+} from '@kubernetes/client-node'
 import type { WebSocket } from 'ws'
 import { messageOf, SandglassError } from '../../errors/index.ts'
 import { unlessAborted } from '../../sandbox/index.ts'
@@ -16,6 +23,7 @@ import { ServerClock } from './server-clock.ts'
 export interface OtherApis {
   readonly networking: NetworkingV1Api
   readonly coordination: CoordinationV1Api
+  readonly version: VersionApi
   /** Makes the time of a lease. */
   readonly microTime: (ms: number) => V1MicroTime
 }
@@ -76,6 +84,7 @@ export async function connect(options: KubernetesEngineOptions): Promise<Cluster
   const other = {
     networking: new client.NetworkingV1Api(configuration),
     coordination: new client.CoordinationV1Api(configuration),
+    version: new client.VersionApi(configuration),
     microTime: (ms: number) => new client.V1MicroTime(ms),
   }
   const timeoutMs = options.apiTimeoutMs ?? 10_000
@@ -176,7 +185,7 @@ function loadConfig(client: typeof Client, options: KubernetesEngineOptions): Ku
   if (!hasConfig(options)) {
     throw configError(
       `no kubeconfig: KUBECONFIG is not set, ${homeConfig()} does not exist, and this process has no service account; ` +
-        'set the option kubernetes.kubeconfig',
+        'set the option kubernetes.kubeconfig (--kubeconfig)',
     )
   }
   const config = new client.KubeConfig()

@@ -63,6 +63,7 @@ export function kubernetesEngine(options: KubernetesEngineOptions = {}): Sandbox
         getEnvironment,
         create: (spec) => create(spec, given),
         image: options.image ?? IMAGE,
+        runtimeClassName: options.runtimeClassName,
         probeNetwork: async (sandbox) => {
           const at = await getEnvironment()
           const plan = {

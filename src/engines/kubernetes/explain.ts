@@ -44,7 +44,7 @@ export function explainError(
     const why = errno === undefined || text.includes(errno) ? text : `${text} (${errno})`
     return makeError(
       'kubernetes_unreachable',
-      `no API server at ${server}: ${why}; check the context, or the option kubernetes.kubeconfig`,
+      `no API server at ${server}: ${why}; check the context, or the option kubernetes.kubeconfig (--kubeconfig)`,
     )
   }
   if (/RuntimeClass "[^"]*" not found/.test(text))

@@ -10,9 +10,18 @@ export const kubernetesModule: EngineModule<KubernetesEngineOptions> = {
   makeEngine: kubernetesEngine,
   reportLines: (probes) => [
     ['python', `${String(probes['python_version'])} (${String(probes['image'])})`],
-    ['cluster', `${String(probes['server'])} (context ${String(probes['context'])})`],
+    [
+      'cluster',
+      `${String(probes['server'])} (context ${String(probes['context'])}), ` +
+        `Kubernetes ${String(probes['server_version'] ?? 'of unknown version')}`,
+    ],
     ['namespace', String(probes['namespace'])],
     ['kernel', String(probes['kernel'])],
+    [
+      'runtime',
+      probes['runtime_class'] === null ? "the cluster's own" : `RuntimeClass ${String(probes['runtime_class'])}`,
+    ],
+    ['processes', `counted by ${String(probes['pids_counted_by'])}`],
   ],
   listResources: async (options = {}) => toResources(await listResources(await connect(options))),
   pruneOrphans: async (options = {}) => toResources(await removeOrphans(await connect(options))),

@@ -1,4 +1,4 @@
-import type { SandglassError } from '../../errors/index.ts'
+import { SandglassError } from '../../errors/index.ts'
 import {
   factsOfWorkspaces,
   harnessCapabilities,
@@ -17,6 +17,7 @@ export function probe(engine: {
   readonly getEnvironment: () => Promise<EngineEnvironment>
   readonly create: (spec: SandboxSpec) => Promise<Sandbox>
   readonly image: string
+  readonly runtimeClassName: string | undefined
   /** Finds what the sandbox in this pod reaches. */
   readonly probeNetwork: (pod: string) => Promise<NetworkFinding>
 }): Promise<SandboxReport> {
@@ -25,7 +26,9 @@ export function probe(engine: {
     create: engine.create,
     found: async (sandbox) => {
       const network = sandbox.ready.checks['interfaces'] === 'lo' ? NO_INTERFACE : await engine.probeNetwork(sandbox.id)
-      return makeReport(await engine.getEnvironment(), sandbox, engine.image, network)
+      const at = await engine.getEnvironment()
+      const { image, runtimeClassName: runtime = null } = engine
+      return makeReport(at, sandbox, { image, runtime_class: runtime, server_version: await readVersion(at) }, network)
     },
     servesActivities: true,
     remedies: REMEDIES,
@@ -37,7 +40,7 @@ const NO_INTERFACE: NetworkFinding = { access: 'none', watched: [], families: []
 function makeReport(
   { cluster, housekeeping, archives }: EngineEnvironment,
   sandbox: Sandbox,
-  image: string,
+  facts: SandboxReport['probes'],
   network: NetworkFinding,
 ): SandboxReport {
   const { checks } = sandbox.ready
@@ -53,14 +56,26 @@ function makeReport(
       server: cluster.server,
       context: cluster.context,
       namespace: cluster.namespace,
-      image,
+      ...facts,
       python_version: sandbox.info.python,
+      // No field of a pod has such a limit. A pod whose kernel does not count ends (harness/join.py).
+      pids_counted_by: 'RLIMIT_NPROC of the uid of the sandbox',
       // Beside the limit of a sandbox, and part of what its pod reserves.
       packages_in_memory: archives.inMemory,
       ...checks,
       ...network.facts,
       ...factsOfWorkspaces(checks),
     },
+  }
+}
+
+/** The version of the API server, which any account may read; null where the cluster does not allow it. */
+async function readVersion({ cluster }: EngineEnvironment): Promise<string | null> {
+  try {
+    return (await cluster.call('read the version', (_, { version }) => version.getCode())).gitVersion
+  } catch (error) {
+    if (error instanceof SandglassError) return null
+    throw error
   }
 }
 
@@ -100,11 +115,13 @@ function findWarnings(
 
 const REMEDIES: Record<string, string> = {
   kubernetes_client_missing: 'npm install @kubernetes/client-node ws',
-  kubernetes_config: 'set KUBECONFIG, or the option kubernetes.kubeconfig, and check the context',
+  kubernetes_config:
+    'set KUBECONFIG, or the option kubernetes.kubeconfig (--kubeconfig), and check the context (--context)',
   kubernetes_unreachable: 'check that the cluster runs and answers: kubectl version',
-  kubernetes_permission: 'see the message: renew the credentials, or give the account the verbs of docs/kubernetes.md',
+  kubernetes_permission:
+    'see the message: renew the credentials, or give the account the verbs of docs/kubernetes.md in the namespace (--namespace)',
   kubernetes_refused: 'see the message: quota, Pod Security or an admission webhook, or no node with room',
-  image_missing: 'name an image that the nodes can pull with the option kubernetes.image',
+  image_missing: 'name an image that the nodes can pull with the option kubernetes.image (--image)',
   runtime_unknown: 'create the RuntimeClass, or leave out the option kubernetes.runtimeClassName',
   python_missing: 'choose an image with Python 3.10 or later',
 }
