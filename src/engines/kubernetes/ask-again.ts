@@ -3,7 +3,7 @@ import { retryAfterOf, statusOf } from './explain.ts'
 /** The pauses before a busy server is asked again; each is up to half longer, so that hosts do not ask together. */
 const PAUSES_MS = [100, 300, 1000, 2000]
 
-/** How requests are repeated. */
+/** The bounds within which requests are repeated. */
 export interface Patience {
   /** The time from the first request to the last one, in milliseconds. */
   readonly withinMs: number

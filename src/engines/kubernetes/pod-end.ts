@@ -10,7 +10,7 @@ const PLAIN = ['Completed', 'Error']
 export interface PodEnd {
   /** True if its node reports that it ended, or its pod is gone. */
   readonly isOver: boolean
-  /** How its container ended, if its node reports it. */
+  /** The end of its container, if its node reports it. */
   readonly terminated: V1ContainerStateTerminated | undefined
   /** Why its pod ended, in the words of Kubernetes; empty if it gives no reason. */
   readonly why: string
