@@ -62,7 +62,7 @@ async function usedRights(): Promise<readonly string[]> {
   expect(renewed).toBeUndefined()
   await engine.close()
   // Every account may read the version of the server.
-  const asked = proxy.requests.filter(({ text }) => text !== 'GET /version/')
+  const asked = proxy.requests.filter(({ text }) => text !== 'GET /version')
   return (found = [...new Set(asked.map(({ text }) => rightOf(text)))])
 }
 
