@@ -1,12 +1,13 @@
 import { conformanceCases, selectCases } from '../../src/testing/index.ts'
 import { conformanceOf, TESTED_ENGINES } from '../../test/support/walls.ts'
-import { GROUPS, readCases, readLaterCases } from './driver/case.ts'
+import { readCases, readLaterCases } from './driver/case.ts'
 import type { TestedEngine } from './engines/tested.ts'
 import { DOCKER } from './engines/tested-docker.ts'
+import { KUBERNETES } from './engines/tested-kubernetes.ts'
 import { LOCAL } from './engines/tested-local.ts'
 import { PYODIDE } from './engines/tested-pyodide.ts'
 import { FRESH } from './fresh/cases/index.ts'
-import { type AttackedWall, IN_WORKSPACE, selectAttacks, wallsOf } from './walls.ts'
+import { type AttackedWall, IN_WORKSPACE, isRun, selectAttacks, wallsOf } from './walls.ts'
 
 /** A case of a suite that runs on several engines. */
 export interface PlannedCase {
@@ -18,7 +19,7 @@ export interface PlannedCase {
   readonly engines: readonly string[]
 }
 
-const ATTACKED: readonly TestedEngine[] = [LOCAL, DOCKER, PYODIDE]
+const ATTACKED: readonly TestedEngine[] = [LOCAL, DOCKER, PYODIDE, KUBERNETES]
 
 /** Lists every case of the conformance and adversarial suites with its engines, except cases that need a later feature. */
 export function plannedCases(): PlannedCase[] {
@@ -54,11 +55,12 @@ function plannedAcceptance(): PlannedCase[] {
   const later = new Set(readLaterCases().map(({ id }) => id))
   const all = readCases().filter(({ id }) => !later.has(id))
   const cases = all.filter(({ id }) => !IN_WORKSPACE.has(id))
-  const runsOn = ({ name, groups = GROUPS, excluded }: TestedEngine, given: (typeof cases)[number]): boolean => {
+  const runsOn = (engine: TestedEngine, given: (typeof cases)[number]): boolean => {
+    const { name, excluded } = engine
     const reason = excluded.get(given.id)
     // A case with a separate test runs in that test.
     if (reason !== undefined) return 'file' in reason
-    return groups.includes(given.group) && selectAttacks(name, cases, wallsOf).includes(given)
+    return isRun(engine, given) && selectAttacks(name, cases, wallsOf).includes(given)
   }
   return all.map((given) => ({
     suite: 'cases',

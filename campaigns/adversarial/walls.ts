@@ -1,6 +1,7 @@
 import type { CaseSelection, Wall } from '../../src/testing/index.ts'
 import { CONFORMANCE, isFull } from '../../test/support/walls.ts'
-import type { AcceptanceCase } from './driver/case.ts'
+import { type AcceptanceCase, GROUPS } from './driver/case.ts'
+import type { TestedEngine } from './engines/tested.ts'
 
 /** The walls of conformance, and `host`: the library in the embedder's process, which is the same for every engine. */
 export type AttackedWall = Wall | 'host'
@@ -102,6 +103,14 @@ export function wallsOf({ id, group }: Pick<AcceptanceCase, 'id' | 'group'>): re
 
 /** The ids of the cases with walls of their own. A test compares them with the cases that exist. */
 export const SINGLED_OUT: readonly string[] = Object.keys(WALLS_OF_CASE)
+
+/** True for a case of the groups of an engine, or one that it names beside them. */
+export function isRun(
+  { groups = GROUPS, also = [] }: Pick<TestedEngine, 'groups' | 'also'>,
+  { id, group }: Pick<AcceptanceCase, 'id' | 'group'>,
+): boolean {
+  return groups.includes(group) || also.includes(id)
+}
 
 /** The cases that an engine runs: those that one of its walls decides, and every nth of the rest. */
 export function selectAttacks<Case>(

@@ -8,6 +8,8 @@ export interface TestedEngine {
   ready(): Promise<{ readonly skip: boolean; readonly open: () => EngineUnderTest }>
   /** Groups of cases to run. Default: all groups that run scripts. */
   readonly groups?: readonly string[]
+  /** Cases of other groups to run. */
+  readonly also?: readonly string[]
   /** Assertions for the cases that inject faults into the parts below the engine. */
   readonly faults: ReadonlyMap<string, Assertion>
   /** Cases that do not apply to this engine, with the reason, or that have a separate test, with its place. */

@@ -11,7 +11,7 @@ import { runCase } from '../driver/run-case.ts'
 import type { CaseContext } from '../driver/case-state.ts'
 import { type Row, tableOf } from '../driver/table.ts'
 import type { Exclusion, TestedEngine } from '../engines/tested.ts'
-import { IN_WORKSPACE, selectAttacks, wallsOf } from '../walls.ts'
+import { IN_WORKSPACE, isRun, selectAttacks, wallsOf } from '../walls.ts'
 
 const TIMEOUT_MS = 300_000
 /** Cases that mostly wait; they run beside all others, from the start. */
@@ -24,11 +24,11 @@ const HOST_FAULTS = 'host-faults'
  * case is skipped with its reason. A case that depends on walls of another engine runs on that engine (walls.ts).
  */
 export async function acceptanceCases(tested: TestedEngine): Promise<void> {
-  const { name, faults, excluded, groups = GROUPS } = tested
+  const { name, faults, excluded } = tested
   const cases = readCases()
   const later = new Set(readLaterCases().map(({ id }) => id))
   const now = cases.filter(({ id }) => !later.has(id) && !IN_WORKSPACE.has(id))
-  const selected = selectAttacks(name, now, wallsOf)
+  const selected = selectAttacks(name, now, wallsOf).filter((given) => isRun(tested, given))
   const assertions = new Map([...EXPECTED, ...faults])
   const rows: Row[] = []
   /** Three cases at a time fill two cores. Cases that measure memory or short times run alone. */
@@ -88,9 +88,10 @@ export async function acceptanceCases(tested: TestedEngine): Promise<void> {
     })
 
     function grouped(all: readonly AcceptanceCase[]): [string, AcceptanceCase[]][] {
-      return groups
-        .map((group): [string, AcceptanceCase[]] => [group, all.filter((one) => one.group === group)])
-        .filter(([, those]) => those.length > 0)
+      return GROUPS.map((group): [string, AcceptanceCase[]] => [
+        group,
+        all.filter((one) => one.group === group),
+      ]).filter(([, those]) => those.length > 0)
     }
 
     function declare(group: string, those: readonly AcceptanceCase[]): void {

@@ -29,6 +29,14 @@ test('cases of the walls kernel and engine run on Docker if they can run there',
   expect(missing.map(({ name }) => name.split(' ')[0])).toEqual(ofLocal)
 })
 
+test('cases that the runtime of a pod, its channel or its host decides run on Kubernetes', () => {
+  const ids = plan
+    .filter(({ suite, engines }) => suite === 'cases' && engines.includes('kubernetes'))
+    .map(({ name }) => name.split(' ')[0])
+  expect(ids).toEqual(expect.arrayContaining(['ISO-023', 'NET-006', 'RES-027', 'PRO-037', 'SEC-012', 'CTL-028']))
+  expect(ids).not.toContain('ISO-011')
+})
+
 test('the table shows each case with its walls and engines, and counts', () => {
   const [first] = plan
   const table = planTable(plan)
