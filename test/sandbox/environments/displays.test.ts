@@ -25,7 +25,7 @@ describe.skipIf(skip || lacksIndex)('what a script shows with packages of the in
     })
     // With their byte code: without it, the first runs would compile what they import, one after the other.
     await sandglass.prepare(PACKAGES)
-  }, 120_000)
+  }, 240_000)
   afterAll(async () => {
     await sandglass?.close()
     cache[Symbol.dispose]()
@@ -41,7 +41,7 @@ await using sg = await createSandglass({
 })
 `
     expect({ claims, printed: printedBy(begin + program) }).toEqual({ claims: 2, printed: '' })
-  }, 120_000)
+  }, 240_000)
 
   test('figures are pictures, with plt.show() or without, each once, and tables are tables', async () => {
     const events: RunEvent[] = []
