@@ -20,3 +20,12 @@ export function failedChecks(checks: ReadyFrame['checks']): string[] {
     .filter(([name, value]) => checks[name] !== value)
     .map(([name, value]) => `${name} is ${JSON.stringify(checks[name])} and must be ${JSON.stringify(value)}`)
 }
+
+/**
+ * Describes how a script can use the broker's descriptors; empty if it cannot. With them it could send to the host as the
+ * broker, and to the broker as the host. Authenticated output prevents only the first.
+ */
+export function findOpenDescriptors(checks: ReadyFrame['checks'], sealed: boolean): string[] {
+  if (!sealed) return checks['descriptors_hidden'] === true ? [] : ["the broker's descriptors are open to scripts"]
+  return checks['input_protected'] === true ? [] : ["the broker's input is open to scripts"]
+}

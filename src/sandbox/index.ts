@@ -16,6 +16,7 @@ export type {
 } from './contract.ts'
 export {
   DEFAULT_LIMITS,
+  gvisorMemoryBytes,
   type ResourceLimits,
   resolveLimits,
   type SandboxLimits,
@@ -27,7 +28,7 @@ export { claim, revokeClaim } from './claims.ts'
 export { cpuTimeOf, noteCpuTime, sumOfTimes } from './cpu-time.ts'
 export { ChunkQueue } from './chunk-queue.ts'
 export { CpuQuota } from './cpu-quota.ts'
-export { failedChecks } from './checks.ts'
+export { failedChecks, findOpenDescriptors } from './checks.ts'
 export type { EngineModule, ReportLine, Resource } from './engine-module.ts'
 export {
   HARNESS_DIR,
@@ -44,4 +45,5 @@ export { ping } from './ping.ts'
 export { factsOfWorkspaces, harnessCapabilities, type Probe, reportOfProbe } from './probe.ts'
 export { awaitReady } from './ready.ts'
 export { assertRequirements, assertShown, REQUIREMENTS, type Requirement } from './requirements.ts'
+export { type Attached, SEAL_KEY_BYTES, unseal } from './seal.ts'
 export { unlessAborted } from './unless-aborted.ts'

@@ -56,6 +56,14 @@ export function scratchSizes(diskBytes: number): { workspace: number; tmp: numbe
   }
 }
 
+/**
+ * The memory that gVisor itself needs, in bytes, beside the limit of a sandbox: its kernel counts towards the same control group.
+ * docs/limitations/gvisor.md says what remains for a script.
+ */
+export function gvisorMemoryBytes({ pids }: Pick<SandboxLimits, 'pids'>): number {
+  return 32 * MiB + (pids * MiB) / 4
+}
+
 const RANGES = {
   memoryBytes: { min: 80 * MiB, max: 1024 * 1024 * MiB, integer: true, what: 'bytes' },
   cpus: { min: 0.05, max: 1024, integer: false, what: 'CPUs' },

@@ -1,6 +1,6 @@
 import { ok, strictEqual } from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
-import { Opener, SEAL_KEY_BYTES } from '../../../src/engines/docker/seal.ts'
+import { Opener, SEAL_KEY_BYTES } from '../../../src/sandbox/seal.ts'
 import { HARNESS_CORPUS } from '../corpus.ts'
 import type { FuzzCase } from '../fuzz-case.ts'
 import { mutatedStream } from '../lines.ts'

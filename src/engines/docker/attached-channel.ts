@@ -1,8 +1,7 @@
 import type { Duplex } from 'node:stream'
 import { messageOf } from '../../errors/index.ts'
-import { ChunkQueue } from '../../sandbox/index.ts'
+import { type Attached, ChunkQueue } from '../../sandbox/index.ts'
 import { Demultiplexer } from './demultiplexer.ts'
-import type { Attached } from './managed-container.ts'
 
 const MAX_STDERR_CHARS = 8192
 

@@ -6,17 +6,19 @@ import {
   CpuQuota,
   type CreateOptions,
   failedChecks,
+  findOpenDescriptors,
   type IsolationLevel,
   type Sandbox,
   type SandboxEngine,
   type SandboxReport,
   type SandboxSpec,
+  SEAL_KEY_BYTES,
   unlessAborted,
 } from '../../sandbox/index.ts'
 import { checkOptions } from './check-options.ts'
 import { containerConfig, type ContainerPlan } from './container-config.ts'
 import { explainOutput } from './explain.ts'
-import { enforcedLimits, levelOf, missingLimits, findOpenDescriptors } from './findings.ts'
+import { enforcedLimits, levelOf, missingLimits } from './findings.ts'
 import { hasCpuQuota } from './cpu-quota.ts'
 import { Semaphore } from '../../support/index.ts'
 import { type EngineEnvironment, makePlan, prepare } from './environment.ts'
@@ -27,7 +29,6 @@ import { type OutOfMemoryWatch, watchOutOfMemory } from './out-of-memory.ts'
 import { LABEL, ownerLabels } from './owner.ts'
 import { probe } from './probe.ts'
 import { type CpuLimit, kindOf, type RuntimeKind } from './runtime-needs.ts'
-import { SEAL_KEY_BYTES } from './seal.ts'
 import { startContainer } from './start-container.ts'
 import { OrphanRetry } from './orphan-retry.ts'
 import { Uids } from './uids.ts'

@@ -11,15 +11,6 @@ export function levelOf(checks: ReadyFrame['checks'], daemonKernel: string): Iso
   return checks['gvisor'] === true ? 'gvisor' : 'vm'
 }
 
-/**
- * Describes how a script can use the broker's descriptors; empty if it cannot. With them it could send to the host as the
- * broker, and to the broker as the host. Authenticated output prevents only the first.
- */
-export function findOpenDescriptors(checks: ReadyFrame['checks'], sealed: boolean): string[] {
-  if (!sealed) return checks['descriptors_hidden'] === true ? [] : ["the broker's descriptors are open to scripts"]
-  return checks['input_protected'] === true ? [] : ["the broker's input is open to scripts"]
-}
-
 /** The facts about the limits of one container. */
 export interface Findings {
   readonly checks: ReadyFrame['checks']

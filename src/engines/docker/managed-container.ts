@@ -1,14 +1,5 @@
 import { SandglassError } from '../../errors/index.ts'
-import type { Channel, Ending } from '../../sandbox/index.ts'
-
-/** A connection to the standard streams of a container. */
-export interface Attached {
-  readonly channel: Channel
-  /** The beginning of the container's stderr and the error of the connection, for messages. */
-  lastOutput(): string
-  /** Settles when the connection has ended on either side. */
-  readonly ended: Promise<void>
-}
+import type { Attached, Channel, Ending } from '../../sandbox/index.ts'
 
 /** The requests that a daemon serves for one container. Each waits at most for the timeout of a request. */
 export interface ContainerHandle {

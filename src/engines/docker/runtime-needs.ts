@@ -1,5 +1,5 @@
 import type { ReadyFrame } from '../../protocol/index.ts'
-import type { SandboxLimits } from '../../sandbox/index.ts'
+import { gvisorMemoryBytes, type SandboxLimits } from '../../sandbox/index.ts'
 import type { Overhead } from './container-config.ts'
 
 /** The kinds of runtimes: a `plain` one needs no share of a container's limits, gVisor needs one for its own kernel. */
@@ -33,14 +33,12 @@ export function kindOf(checks: ReadyFrame['checks']): RuntimeKind {
   return checks['gvisor'] === true ? 'gvisor' : 'plain'
 }
 
-const MiB = 1024 * 1024
-
 /**
  * The amounts added to a script's own limits. In gVisor a thread of a script is several threads of the machine, so that
  * the control group cannot count them: gVisor's kernel does (`RLIMIT_NPROC`), and the group only protects the machine.
  * Measured with runsc 20221219 on ptrace and 2 processors (docs/limitations/gvisor.md).
  */
-export function overheadOf(kind: RuntimeKind, { pids }: SandboxLimits): Overhead {
+export function overheadOf(kind: RuntimeKind, limits: SandboxLimits): Overhead {
   if (kind === 'plain') return { pids: 0, memoryBytes: 0 }
-  return { pids: 256 + pids * 10, memoryBytes: 32 * MiB + (pids * MiB) / 4 }
+  return { pids: 256 + limits.pids * 10, memoryBytes: gvisorMemoryBytes(limits) }
 }

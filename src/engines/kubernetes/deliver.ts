@@ -1,9 +1,10 @@
 import { messageOf, SandglassError } from '../../errors/index.ts'
+import type { Attached } from '../../sandbox/index.ts'
 import type { Archive, Archives } from './archive.ts'
 import type { Cluster } from './cluster.ts'
 import { type PodPlan, RELAY, unpackCommand } from './pod-spec.ts'
 import type { SentDirectory } from './pod-directories.ts'
-import { attach, type Attached } from './relay-channel.ts'
+import { attach } from './relay-channel.ts'
 
 /** The answer of harness/unpack.py. */
 const UNPACKED = 'unpacked'

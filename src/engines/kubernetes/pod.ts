@@ -1,10 +1,9 @@
 import type { V1Pod } from '@kubernetes/client-node'
 import { SandglassError } from '../../errors/index.ts'
-import type { Channel, Ending } from '../../sandbox/index.ts'
+import type { Attached, Channel, Ending } from '../../sandbox/index.ts'
 import type { Cluster } from './cluster.ts'
 import { isMissing } from './explain.ts'
 import { endOf, NOT_READ, type PodEnd } from './pod-end.ts'
-import type { Attached } from './relay-channel.ts'
 
 /** The time in which a node reports that a container ended. */
 const REPORT_MS = 5000

@@ -1,14 +1,5 @@
 import type { RawData, WebSocket } from 'ws'
-import { type Channel, ChunkQueue } from '../../sandbox/index.ts'
-
-/** A connection to the standard streams of a sandbox in a pod. */
-export interface Attached {
-  readonly channel: Channel
-  /** The beginning of the sandbox's stderr, and how the connection ended, for messages. */
-  lastOutput(): string
-  /** Settles when the connection has ended on either side. */
-  readonly ended: Promise<void>
-}
+import { type Attached, ChunkQueue } from '../../sandbox/index.ts'
 
 const STDIN = 0
 const STDOUT = 1

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { enforcedLimits, levelOf, missingLimits, findOpenDescriptors } from '../../../../src/engines/docker/findings.ts'
+import { enforcedLimits, levelOf, missingLimits } from '../../../../src/engines/docker/findings.ts'
 import { kernelOf } from '../../../../src/engines/docker/daemon-info.ts'
 import { guessNeeds, kindOf, overheadOf } from '../../../../src/engines/docker/runtime-needs.ts'
 
@@ -25,26 +25,6 @@ describe('the level', () => {
       )
     },
   )
-})
-
-describe('the broker’s descriptors', () => {
-  const open = ["the broker's descriptors are open to scripts"]
-  const input = ["the broker's input is open to scripts"]
-  test.each([
-    ['hidden', false, { descriptors_hidden: true }, []],
-    ['open', false, { descriptors_hidden: false }, open],
-    ['not reported', false, {}, open],
-    ['open, with sealed output and an input that takes no writes', true, { input_protected: true }, []],
-    [
-      'open, with sealed output and an input that takes writes',
-      true,
-      { descriptors_hidden: false, input_protected: false },
-      input,
-    ],
-    ['not reported, with sealed output', true, {}, input],
-  ])('%s', (_, sealed, checks, found) => {
-    expect(findOpenDescriptors(checks, sealed)).toEqual(found)
-  })
 })
 
 describe('the limits in force', () => {

@@ -2,7 +2,8 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
-import { type Attached, attach } from '../../../../src/engines/kubernetes/relay-channel.ts'
+import { attach } from '../../../../src/engines/kubernetes/relay-channel.ts'
+import type { Attached } from '../../../../src/sandbox/index.ts'
 
 let server: WebSocketServer
 let peer: WebSocket

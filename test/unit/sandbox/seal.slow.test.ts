@@ -2,10 +2,9 @@ import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import type { Attached } from '../../../../src/engines/docker/managed-container.ts'
-import { Opener, SEAL_KEY_BYTES, unseal } from '../../../../src/engines/docker/seal.ts'
+import { type Attached, Opener, SEAL_KEY_BYTES, unseal } from '../../../src/sandbox/seal.ts'
 
-const HARNESS = fileURLToPath(new URL('../../../../harness', import.meta.url))
+const HARNESS = fileURLToPath(new URL('../../../harness', import.meta.url))
 const key = randomBytes(SEAL_KEY_BYTES)
 
 /** Lines that the harness itself seals. */

@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import type { Attached } from './managed-container.ts'
+import type { Channel } from './contract.ts'
 
 /** Bytes of a key; the harness reads it from its channel before anything else. */
 export const SEAL_KEY_BYTES = 32
@@ -10,6 +10,15 @@ const MAX_PIECE_BYTES = 65_536
 
 /** The sequence numbers of the host's pieces begin here, so that none is valid as one of the harness. */
 const FIRST_OF_HOST = 1n << 63n
+
+/** A connection to the standard streams of a harness. */
+export interface Attached {
+  readonly channel: Channel
+  /** The beginning of its stderr, and how the connection ended, for messages. */
+  lastOutput(): string
+  /** Settles when the connection has ended on either side. */
+  readonly ended: Promise<void>
+}
 
 /**
  * Wraps a connection so that its channel passes only pieces with a valid tag (HMAC) of the harness: where a script can open
