@@ -2,6 +2,8 @@
 
 The kernel tells the uid of whoever connects. The listener takes one connection and is gone before any script exists. The streams
 of the container itself are not used: a runtime writes them to the logs of the node.
+
+gVisor names the asking process as its own peer, but adds the uid of the sender to each message. So there each side sends one.
 """
 
 import json
@@ -13,6 +15,8 @@ import _socket
 
 # Writable file systems in which scripts can write to nothing; the harness checks /dev.
 EXPECTED = ("/", "/proc", "/dev", "/dev/pts")
+FDS_BYTES = 12  # three descriptors
+UCRED_BYTES = 12  # struct ucred: pid, uid, gid
 
 
 def check_files(sizes):
@@ -60,7 +64,23 @@ def check_process_count():
         sys.exit("the kernel does not limit the number of processes of a user here")
 
 
-def receive_streams(name, uid, start_sec):
+def uid_in(credentials):
+    """Returns the uid of a `struct ucred`."""
+    return int.from_bytes(credentials[4:8], sys.byteorder)
+
+
+def sender_in(passed):
+    """Returns the uid of the sender of a message, which the kernel adds to it."""
+    found = [part for _, kind, part in passed if kind == _socket.SCM_CREDENTIALS]
+    return uid_in(found[0]) if found else None
+
+
+def assert_uid(found, uid):
+    if found != uid:
+        sys.exit(f"uid {found} connected to the sandbox")
+
+
+def receive_streams(name, uid, start_sec, is_gvisor=False):
     """Waits for the container beside this one, and puts its streams in place of those of this process."""
     listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
     listener.bind("\0" + name)
@@ -73,12 +93,16 @@ def receive_streams(name, uid, start_sec):
     listener.close()
     peer = _socket.socket(fileno=fd)
     peer.settimeout(start_sec)
-    found = int.from_bytes(peer.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)[4:8], sys.byteorder)
-    if found != uid:
-        sys.exit(f"uid {found} connected to the sandbox")
-    _, passed, _, _ = peer.recvmsg(1, _socket.CMSG_SPACE(12))
+    if is_gvisor:
+        peer.setsockopt(_socket.SOL_SOCKET, _socket.SO_PASSCRED, 1)
+        peer.send(b"\n")  # the relay waits for it
+    else:
+        assert_uid(uid_in(peer.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, UCRED_BYTES)), uid)
+    _, passed, _, _ = peer.recvmsg(1, _socket.CMSG_SPACE(FDS_BYTES) + _socket.CMSG_SPACE(UCRED_BYTES))
+    if is_gvisor:
+        assert_uid(sender_in(passed), uid)
     peer.close()
-    data = b"".join(part for _, _, part in passed)
+    data = b"".join(part for _, kind, part in passed if kind == _socket.SCM_RIGHTS)
     fds = [int.from_bytes(data[at : at + 4], sys.byteorder) for at in range(0, len(data), 4)]
     if len(fds) != 3:
         sys.exit("the container beside the sandbox passed no streams")
@@ -88,7 +112,7 @@ def receive_streams(name, uid, start_sec):
 
 
 def join(config):
-    receive_streams(config["name"], config["uid"], config["start_sec"])
+    receive_streams(config["name"], config["uid"], config["start_sec"], config["gvisor"])
     check_files(config["sizes"])
     check_claims(config["claimed"])
     check_process_count()

@@ -15,6 +15,7 @@ import _socket
 
 PIECE_BYTES = 65536
 HEADER_BYTES = 4
+UCRED_BYTES = 12  # struct ucred: pid, uid, gid
 LOOK_SEC = 10
 STUCK_SEC = 300  # a host that vanishes while the broker takes nothing is not noticed otherwise
 
@@ -30,8 +31,8 @@ def keep(start_sec):
             return
 
 
-def connect(name, uid, start_sec):
-    """Connects to the broker, which may not listen yet. The kernel tells its uid."""
+def connect(name, uid, start_sec, is_gvisor):
+    """Connects to the broker, which may not listen yet. The kernel tells its uid: gVisor's only with a message."""
     deadline = time.monotonic() + start_sec
     while True:
         peer = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
@@ -43,17 +44,35 @@ def connect(name, uid, start_sec):
             if time.monotonic() > deadline:
                 sys.exit(f"no broker listens: {error}")
             time.sleep(0.005)
-    found = int.from_bytes(peer.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)[4:8], sys.byteorder)
-    if found == os.getuid():
-        sys.exit("this kernel does not tell the uid of a peer")
+    if is_gvisor:
+        peer.setsockopt(_socket.SOL_SOCKET, _socket.SO_PASSCRED, 1)
+        peer.settimeout(start_sec)
+        _, passed, _, _ = peer.recvmsg(1, _socket.CMSG_SPACE(UCRED_BYTES))
+        found = sender_in(passed)
+    else:
+        found = uid_in(peer.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, UCRED_BYTES))
+        if found == os.getuid():
+            sys.exit("this kernel does not tell the uid of a peer")
     if found != uid:
         sys.exit(f"uid {found} listens in place of the broker")
     return peer
 
 
-def hand_over(peer):
+def uid_in(credentials):
+    """Returns the uid of a `struct ucred`."""
+    return int.from_bytes(credentials[4:8], sys.byteorder)
+
+
+def sender_in(passed):
+    """Returns the uid of the sender of a message, which the kernel adds to it."""
+    found = [part for _, kind, part in passed if kind == _socket.SCM_CREDENTIALS]
+    return uid_in(found[0]) if found else None
+
+
+def hand_over(peer, is_gvisor):
     """Gives the broker its three streams. Returns the writing end of the first."""
-    taken, ours = os.pipe()
+    # gVisor may let scripts open the broker's descriptors through /proc: those of pipes, but not those of sockets.
+    taken, ours = (one.detach() for one in _socket.socketpair()) if is_gvisor else os.pipe()
     fds = b"".join(fd.to_bytes(4, sys.byteorder) for fd in (taken, 1, 2))
     peer.sendmsg([b"\n"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, fds)])
     peer.close()
@@ -124,9 +143,10 @@ def main():
     if task == "keep":
         keep(float(rest[0]))
         return
-    name, uid, start_sec, silence_sec = rest
+    name, uid, start_sec, silence_sec, *kernel = rest
+    is_gvisor = kernel == ["gvisor"]
     try:
-        to_broker = hand_over(connect(name, int(uid), float(start_sec)))
+        to_broker = hand_over(connect(name, int(uid), float(start_sec), is_gvisor), is_gvisor)
         relay(to_broker, float(silence_sec))
     finally:
         os.kill(1, signal.SIGTERM)

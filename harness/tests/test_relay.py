@@ -93,6 +93,38 @@ class RelayTest(unittest.TestCase):
         self.assertEqual(got, data)
 
 
+class MeetingTest(unittest.TestCase):
+    """Has the two programs find each other as on gVisor, where the kernel tells the uid of the sender of a message."""
+
+    def meet(self, uid_of_sandbox, uid_of_relay):
+        """Returns how both programs ended, and what the sandbox wrote to its new output."""
+        name = f"sandglass-test-{uuid.uuid4()}"
+        join = (HERE / "join.py").read_text(encoding="utf-8")
+        told = "import json; print(json.dumps([stat.S_ISSOCK(os.fstat(0).st_mode), os.read(0, 100).decode()]), flush=True)"
+        sandbox = join[: join.rindex("\njoin(")] + f"\nreceive_streams({name!r}, {uid_of_relay}, 10, True)\n{told}\n"
+        relay = SOURCE.removesuffix("main()\n") + (
+            f"to_broker = hand_over(connect({name!r}, {uid_of_sandbox}, 10, True), True)\n"
+            "os.write(to_broker, b'a request')\nos.close(to_broker)\n"
+        )
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        processes = [subprocess.Popen([sys.executable, "-c", program], **pipes) for program in (sandbox, relay)]
+        (_, said), (wrote, failed) = [process.communicate(timeout=20) for process in processes]
+        return [process.returncode for process in processes], said.decode(), wrote.decode(), failed.decode()
+
+    def test_the_sandbox_gets_the_streams_of_the_relay_and_a_socket_as_its_input(self):
+        found = self.meet(os.getuid(), os.getuid())
+        self.assertEqual(found, ([0, 0], "", '[true, "a request"]\n', ""))
+
+    def test_a_relay_with_another_uid_than_the_expected_one_ends_the_sandbox(self):
+        codes, said, wrote, _ = self.meet(os.getuid(), os.getuid() + 1)
+        self.assertEqual((codes[0], said, wrote), (1, f"uid {os.getuid()} connected to the sandbox\n", ""))
+
+    def test_a_sandbox_with_another_uid_than_the_expected_one_gets_no_streams(self):
+        codes, said, wrote, failed = self.meet(os.getuid() + 1, os.getuid())
+        self.assertEqual((codes[1], wrote, failed), (1, "", f"uid {os.getuid()} listens in place of the broker\n"))
+        self.assertEqual((codes[0], said), (1, "uid None connected to the sandbox\n"))
+
+
 class JoinTest(unittest.TestCase):
     def test_a_peer_with_another_uid_than_the_expected_one_ends_the_sandbox(self):
         name = f"sandglass-test-{uuid.uuid4()}"

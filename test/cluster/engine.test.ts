@@ -222,17 +222,6 @@ describe.skipIf(skip)('the engine kubernetes', () => {
     })
     await engine.close()
   })
-
-  test('a RuntimeClass of gVisor is refused', async ({ skip: skipTest }) => {
-    const engine = kubernetesEngine({ ...options, runtimeClassName: 'gvisor' })
-    const error = await engine.create(SPEC).catch((thrown: unknown) => thrown)
-    await engine.close()
-    if ((error as { code?: unknown }).code === 'runtime_unknown') skipTest('the cluster has no RuntimeClass gvisor')
-    expect(error).toMatchObject({
-      code: 'feature_unavailable',
-      message: expect.stringContaining('the RuntimeClass gvisor is gVisor') as string,
-    })
-  })
 })
 
 /** The bytes in use after garbage collection. */

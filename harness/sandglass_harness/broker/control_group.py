@@ -39,13 +39,13 @@ def limits(root=ROOT):
     }
 
 
-def limits_in_gvisor(zygote_pid):
-    """Returns the same limits in gVisor, which hides those files. It reports the group's memory as that of the machine, enforces
-    RLIMIT_NPROC itself, and does not show the CPU quota."""
+def limits_in_gvisor(zygote_pid, root=ROOT):
+    """Returns the same limits in gVisor. It reports the group's memory as that of the machine, and enforces RLIMIT_NPROC itself.
+    Newer versions show the group's CPU quota in a file, older ones do not."""
     return {
         "memory_limit": _memory_of_machine(),
         "pids_limit": resource.prlimit(zygote_pid, resource.RLIMIT_NPROC)[1] if counts_processes() else None,
-        "cpu_limit": None,
+        "cpu_limit": limits(root)["cpu_limit"],
     }
 
 

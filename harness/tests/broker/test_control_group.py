@@ -22,6 +22,16 @@ class GvisorLimitsTest(unittest.TestCase):
             self.assertIsNone(self.memory_told_by(text))
         self.assertIsNone(control_group._memory_of_machine("/no/such/file"))
 
+    def test_the_quota_of_the_group_is_what_the_kernel_shows(self):
+        with tempfile.TemporaryDirectory() as root:
+            self.assertIsNone(control_group.limits_in_gvisor(os.getpid(), root)["cpu_limit"])
+            os.mkdir(f"{root}/cpu")
+            for quota, found in (("120000", 1.2), ("-1", None)):
+                for name, text in (("cfs_quota_us", quota), ("cfs_period_us", "100000")):
+                    with open(f"{root}/cpu/cpu.{name}", "w") as file:
+                        file.write(f"{text}\n")
+                self.assertEqual(control_group.limits_in_gvisor(os.getpid(), root)["cpu_limit"], found)
+
     def test_trying_whether_processes_are_counted_leaves_none_behind_and_changes_no_limit(self):
         before = resource.getrlimit(resource.RLIMIT_NPROC)
         self.assertEqual(control_group.counts_processes(), os.getuid() != 0)

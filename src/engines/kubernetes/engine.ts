@@ -6,6 +6,7 @@ import {
   awaitReady,
   type CreateOptions,
   failedChecks,
+  findOpenDescriptors,
   type Sandbox,
   type SandboxEngine,
   type SandboxSpec,
@@ -20,7 +21,7 @@ import { probeNetwork, RECHECK_SEC, recheckNetwork } from './network.ts'
 import type { KubernetesEngineOptions } from './options.ts'
 import type { ManagedPod } from './pod.ts'
 import { findDirectories, isSent, sentBytes } from './pod-directories.ts'
-import { placementOf, type PodPlan, TERMINATION_LOG } from './pod-spec.ts'
+import { heldLimits, placementOf, type PodPlan, TERMINATION_LOG } from './pod-spec.ts'
 import { probe } from './probe.ts'
 import { findFailure, startPod } from './start-pod.ts'
 
@@ -96,11 +97,26 @@ interface Creation {
 }
 
 async function createSandbox(creation: Creation): Promise<Sandbox> {
+  const { at } = creation
+  const { gvisor } = at
+  const first = await createFor(gvisor, creation)
+  if (first !== undefined) return first
+  at.gvisor = !gvisor
+  const second = await createFor(!gvisor, creation)
+  if (second !== undefined) return second
+  throw new SandglassError(
+    'sandbox_setup_failed',
+    'one pod of the cluster ran on gVisor and another one did not; name a RuntimeClass with the option kubernetes.runtimeClassName',
+  )
+}
+
+/** Resolves to undefined if the pod was planned for another kernel. */
+async function createFor(gvisor: boolean, creation: Creation): Promise<Sandbox | undefined> {
   const { rootOnlyDirs } = creation.at
   for (;;) {
     const [directory = '', next] = rootOnlyDirs
     try {
-      return await createWith(directory, creation)
+      return await createWith(directory, gvisor, creation)
     } catch (error) {
       if (next === undefined || !messageOf(error).includes(`${directory}/${TERMINATION_LOG}`)) throw error
       if (rootOnlyDirs[0] === directory) rootOnlyDirs.shift()
@@ -116,7 +132,11 @@ function podBasics(
   return { image, python, runtimeClassName, placement: placementOf(options) }
 }
 
-async function createWith(rootOnlyDir: string, { at, options, spec, given }: Creation): Promise<Sandbox> {
+async function createWith(
+  rootOnlyDir: string,
+  gvisor: boolean,
+  { at, options, spec, given }: Creation,
+): Promise<Sandbox | undefined> {
   const { signal, onWaiting = () => undefined } = given
   const timeoutMs = options.startTimeoutMs ?? START_MS
   const directories = await findDirectories(spec, options.volumeClaims)
@@ -130,6 +150,7 @@ async function createWith(rootOnlyDir: string, { at, options, spec, given }: Cre
     uid: FIRST_UID + 2 * randomInt(UID_PAIRS),
     marks: at.marks,
     programs: at.programs,
+    gvisor,
     // Sending directories has a time of its own.
     startSec: Math.ceil(((directories.some(isSent) ? 2 : 1) * timeoutMs) / 1000 + RECHECK_SEC),
   }
@@ -148,13 +169,17 @@ async function createWith(rootOnlyDir: string, { at, options, spec, given }: Cre
       ...(signal === undefined ? {} : { signal }),
       lastOutput: () => pod.lastOutput(),
     })
+    if ((ready.checks['gvisor'] === true) !== gvisor) {
+      await pod.kill()
+      return undefined
+    }
     verify(ready, plan)
     return sandboxOf(plan, pod, ready, network !== undefined)
   } catch (error) {
     const why = isSilent(error, pod) ? await findFailure(at.cluster, plan) : undefined
     await pod.kill()
     if (why !== undefined) throw why
-    if (pod.lastOutput().includes(WITHOUT_PEERS)) throw gvisorError(plan)
+    if (pod.lastOutput().includes(WITHOUT_PEERS)) return undefined
     if (pod.lastOutput().includes(EMPTY_CLAIM)) throw emptyClaimError(plan, pod.lastOutput())
     throw error instanceof SandglassError
       ? error
@@ -173,17 +198,8 @@ function emptyClaimError({ directories }: PodPlan, words: string): SandglassErro
   )
 }
 
-/** The words of harness/relay.py on gVisor. */
+/** The words of harness/relay.py on gVisor, if the pod was not planned for it. */
 const WITHOUT_PEERS = 'this kernel does not tell the uid of a peer'
-
-function gvisorError({ runtimeClassName }: PodPlan): SandglassError {
-  const named = runtimeClassName === undefined ? 'the runtime of the cluster' : `the RuntimeClass ${runtimeClassName}`
-  return new SandglassError(
-    'feature_unavailable',
-    `${named} is gVisor or another kernel that does not tell the uid of a peer, which the engine kubernetes does not serve yet: ` +
-      'choose another one with the option kubernetes.runtimeClassName, or the engine docker with the runtime runsc',
-  )
-}
 
 /** True if a sandbox ended before it could say anything. */
 function isSilent(error: unknown, pod: ManagedPod): boolean {
@@ -191,35 +207,31 @@ function isSilent(error: unknown, pod: ManagedPod): boolean {
 }
 
 /** @throws SandglassError naming what is not as it must be. */
-function verify({ checks }: ReadyFrame, { uid }: PodPlan): void {
+function verify({ checks }: ReadyFrame, { uid, gvisor }: PodPlan): void {
   const failed = [
     // A pod has a network interface beside loopback; the report says so.
     ...failedChecks({ ...checks, interfaces: 'lo' }),
     ...(checks['uid'] === uid ? [] : [`it runs as uid ${String(checks['uid'])} and must run as uid ${uid}`]),
-    ...(checks['descriptors_hidden'] === true ? [] : ["the broker's descriptors are open to scripts"]),
+    ...findOpenDescriptors(checks, gvisor),
   ]
   if (failed.length === 0) return
   throw new SandglassError('sandbox_setup_failed', `the pod failed its checks: ${failed.join('; ')}`)
 }
 
-function sandboxOf(
-  { name, spec: { limits }, directories }: PodPlan,
-  pod: ManagedPod,
-  ready: ReadyFrame,
-  isIsolated: boolean,
-): Sandbox {
-  const limitsEnforced = enforcedLimits(limits, ready.checks)
+function sandboxOf(plan: PodPlan, pod: ManagedPod, ready: ReadyFrame, isIsolated: boolean): Sandbox {
+  const { name, spec, directories, gvisor } = plan
+  const limitsEnforced = enforcedLimits(heldLimits(plan), ready.checks)
   const destroy = (): Promise<void> => pod.kill()
   return {
     id: name,
     info: {
       engine: 'kubernetes',
-      level: 'container',
+      level: gvisor ? 'gvisor' : 'container',
       python: ready.python,
       network: isIsolated || ready.checks['interfaces'] === 'lo' ? 'none' : 'open',
       limitsEnforced,
       limitsMissing: missingLimits(limitsEnforced),
-      limits,
+      limits: spec.limits,
     },
     channel: pod.channel,
     ready: withMemory(ready, directories),

@@ -15,6 +15,8 @@ export interface EngineEnvironment {
   readonly archives: Archives
   /** The first one served; a pod that finds it open is made again with the next one. */
   readonly rootOnlyDirs: string[]
+  /** True if pods are taken to run on gVisor. A guess by the name of the RuntimeClass, until the first pod has reported. */
+  gvisor: boolean
   /** The proof that sandboxes reach nothing, once a report has one. Every later sandbox is checked against it. */
   network?: NetworkFinding
 }
@@ -32,7 +34,9 @@ export async function prepare(options: KubernetesEngineOptions): Promise<EngineE
   const marks = ownerMarks(await findOwnPod(cluster))
   const housekeeping = new Housekeeping(cluster, marks)
   housekeeping.begin()
-  return { cluster, programs, marks, housekeeping, archives: new Archives(), rootOnlyDirs: directoriesOf(options) }
+  const gvisor = /gvisor|runsc/.test(options.runtimeClassName ?? '')
+  const archives = new Archives()
+  return { cluster, programs, marks, housekeeping, archives, rootOnlyDirs: directoriesOf(options), gvisor }
 }
 
 function directoriesOf({ rootOnlyDir }: KubernetesEngineOptions): string[] {

@@ -7,8 +7,11 @@ const PAGE_BYTES = 65_536
 /** A pod's CPU limit has three decimals, and the kernel rounds the quota to microseconds. */
 const CPU_STEP = 0.0011
 
-/** The limits in force, as the kernel reports them from within the pod. */
-export function enforcedLimits(limits: SandboxLimits, checks: ReadyFrame['checks']): EnforcedLimit[] {
+/** The limits in force, as the kernel reports them from within the pod. `limits` are those that it must show. */
+export function enforcedLimits(
+  limits: Pick<SandboxLimits, 'memoryBytes' | 'cpus'>,
+  checks: ReadyFrame['checks'],
+): EnforcedLimit[] {
   const held: Record<EnforcedLimit, boolean> = {
     memory: isNear(checks['memory_limit'], limits.memoryBytes, PAGE_BYTES),
     // The harness sets the limit for its uid, which no other process of the node has; a pod in which the kernel does not count
@@ -31,7 +34,7 @@ export function missingLimits(held: readonly EnforcedLimit[]): Partial<Record<En
 
 /** The reason why some limits are not in force. */
 export function explainMissing(limits: readonly EnforcedLimit[]): string {
-  return `no control group visible in the pod limits ${limits.join(', ')}; see docs/kubernetes.md`
+  return `no control group visible in the pod limits ${limits.join(', ')} to what was asked for; see docs/kubernetes.md`
 }
 
 function isNear(seen: unknown, wanted: number, step: number): boolean {

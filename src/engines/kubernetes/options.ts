@@ -32,7 +32,7 @@ export interface KubernetesEngineOptions {
   readonly nodeSelector?: Readonly<Record<string, string>>
   /** Taints of nodes that sandboxes tolerate, as in the spec of a pod. */
   readonly tolerations?: readonly Toleration[]
-  /** A RuntimeClass of the cluster. Default: the cluster's own runtime. One of gVisor is refused. */
+  /** A RuntimeClass of the cluster. Default: the cluster's own runtime. One of gVisor raises the level. */
   readonly runtimeClassName?: string
   /**
    * The CPUs that the scheduler reserves for a sandbox, at least 0.01. Default: its limit, so that a node never has more sandboxes

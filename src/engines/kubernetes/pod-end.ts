@@ -31,6 +31,11 @@ export function endOf(pod: V1Pod | undefined, before: PodEnd): PodEnd {
   return { isOver: terminated !== undefined, terminated, why: whyEnded(pod) }
 }
 
+/** True if gVisor's kernel, with all containers of the pod, was killed for memory: no container has an exit code of its own then. */
+export function isEndOfKernel({ reason, exitCode }: V1ContainerStateTerminated): boolean {
+  return reason === 'OOMKilled' && exitCode === 128
+}
+
 const DELETED = 'the pod was deleted'
 /** A node ends the containers of a deleted pod within this time. */
 const OVERDUE_MS = 15_000

@@ -7,7 +7,15 @@ import type {
   V1Volume,
   V1VolumeMount,
 } from '@kubernetes/client-node'
-import { harnessConfig, INSIDE, PYTHON_FLAGS, type SandboxSpec, scratchSizes } from '../../sandbox/index.ts'
+import {
+  gvisorMemoryBytes,
+  harnessConfig,
+  INSIDE,
+  PYTHON_FLAGS,
+  type SandboxLimits,
+  type SandboxSpec,
+  scratchSizes,
+} from '../../sandbox/index.ts'
 import type { KubernetesEngineOptions } from './options.ts'
 import { ISOLATED, type OwnerMarks } from './owner.ts'
 import { isSent, type PodDirectory, sentBytes } from './pod-directories.ts'
@@ -42,6 +50,8 @@ export interface PodPlan {
   readonly uid: number
   readonly marks: OwnerMarks
   readonly programs: PodPrograms
+  /** True for gVisor: the harness seals its channel, and the containers identify each other by messages. */
+  readonly gvisor: boolean
   /** The time that the parts of the pod wait for each other, in seconds. */
   readonly startSec: number
 }
@@ -67,10 +77,7 @@ const RELAY_MEMORY_BYTES = 48 * 1024 * 1024
 
 /** The pod of a sandbox, one measure a line. Namespaces with the Pod Security level `restricted` accept it. */
 export function podOf(plan: PodPlan): V1Pod {
-  const {
-    marks,
-    spec: { limits },
-  } = plan
+  const { marks } = plan
   return {
     metadata: {
       name: plan.name,
@@ -99,10 +106,10 @@ export function podOf(plan: PodPlan): V1Pod {
       containers: [
         {
           ...containerOf(SANDBOX, plan, plan.uid),
-          resources: resourcesOf(limits.cpus, plan.cpuRequest, String(limits.memoryBytes)),
+          resources: sandboxResources(plan),
           command: [plan.python, ...PYTHON_FLAGS, '-c', plan.programs.sandbox],
           args: [configOf(plan), joinConfig(plan)],
-          volumeMounts: [...mountsOf(plan).map(mountOf), ...plan.directories.map(mountOfDirectory)],
+          volumeMounts: [...mountsOf(plan).map((one) => mountOf(one, plan)), ...plan.directories.map(mountOfDirectory)],
         },
         {
           ...containerOf(RELAY, plan, plan.uid + 1),
@@ -139,9 +146,10 @@ export function unpackCommand({ python }: PodPlan, path: string): readonly strin
 }
 
 /** The command of the `exec` that brings the channel. */
-export function relayCommand({ name, python, uid, startSec }: PodPlan): readonly string[] {
+export function relayCommand({ name, python, uid, startSec, gvisor }: PodPlan): readonly string[] {
   const program = 'import os; exec(os.environ["RELAY"])'
-  return [python, ...PYTHON_FLAGS, '-c', program, 'relay', name, String(uid), String(startSec), String(SILENCE_SEC)]
+  const args = ['relay', name, String(uid), String(startSec), String(SILENCE_SEC), ...(gvisor ? ['gvisor'] : [])]
+  return [python, ...PYTHON_FLAGS, '-c', program, ...args]
 }
 
 function containerOf(name: string, plan: PodPlan, uid: number): Omit<V1Container, 'command'> & { name: string } {
@@ -155,17 +163,47 @@ function containerOf(name: string, plan: PodPlan, uid: number): Omit<V1Container
   }
 }
 
-/** The node keeps what the sandbox may use: requests equal limits, but for CPUs if another request is asked for. */
-function resourcesOf(cpus: number, request: number | undefined, memory: string): V1ResourceRequirements {
-  const limits = { cpu: milliCpus(cpus), memory, 'ephemeral-storage': EPHEMERAL_STORAGE }
-  return { limits, requests: { ...limits, cpu: milliCpus(Math.min(cpus, request ?? cpus)) } }
+/**
+ * The limits that hold a sandbox, as its kernel shows them. On gVisor, all containers of a pod are processes of one kernel, in the
+ * control group of the pod: its memory is that of both containers, and they share the CPUs that were asked for.
+ */
+export function heldLimits(plan: PodPlan): Pick<SandboxLimits, 'memoryBytes' | 'cpus'> {
+  const { limits } = plan.spec
+  if (!plan.gvisor) return limits
+  return { memoryBytes: sandboxMemory(plan) + relayMemory(plan), cpus: limits.cpus }
+}
+
+function sandboxMemory({ spec: { limits }, gvisor }: PodPlan): number {
+  return limits.memoryBytes + (gvisor ? gvisorMemoryBytes(limits) : 0)
 }
 
 /** Directories that are sent stay in memory, which counts towards the container that wrote them. */
-function relayResources({ cpuRequest, directories }: PodPlan): V1ResourceRequirements {
-  const memory = String(RELAY_MEMORY_BYTES + sentBytes(directories))
-  if (cpuRequest === undefined) return resourcesOf(RELAY_CPUS, undefined, memory)
-  return resourcesOf(directories.some(isSent) ? RELAY_BURST_CPUS : RELAY_CPUS, RELAY_IDLE_CPUS, memory)
+function relayMemory({ directories }: PodPlan): number {
+  return RELAY_MEMORY_BYTES + sentBytes(directories)
+}
+
+function sandboxResources(plan: PodPlan): V1ResourceRequirements {
+  const { cpus } = plan.spec.limits
+  return resourcesOf(plan.gvisor ? cpus - relayShare(cpus) : cpus, plan.cpuRequest, sandboxMemory(plan))
+}
+
+function relayResources(plan: PodPlan): V1ResourceRequirements {
+  const { cpuRequest, directories, gvisor, spec } = plan
+  const idle = cpuRequest === undefined ? undefined : RELAY_IDLE_CPUS
+  if (gvisor) return resourcesOf(relayShare(spec.limits.cpus), idle, relayMemory(plan))
+  const bursts = idle !== undefined && directories.some(isSent)
+  return resourcesOf(bursts ? RELAY_BURST_CPUS : RELAY_CPUS, idle, relayMemory(plan))
+}
+
+/** The part of the CPUs of a pod on gVisor that stands with the relay. Only the sum has an effect. */
+function relayShare(cpus: number): number {
+  return Math.min(RELAY_CPUS, cpus / 2)
+}
+
+/** The node keeps what the sandbox may use: requests equal limits, but for CPUs if another request is asked for. */
+function resourcesOf(cpus: number, request: number | undefined, memoryBytes: number): V1ResourceRequirements {
+  const limits = { cpu: milliCpus(cpus), memory: String(memoryBytes), 'ephemeral-storage': EPHEMERAL_STORAGE }
+  return { limits, requests: { ...limits, cpu: milliCpus(Math.min(cpus, request ?? cpus)) } }
 }
 
 function milliCpus(cpus: number): string {
@@ -185,7 +223,7 @@ function securityContext(uid: number): V1SecurityContext {
   }
 }
 
-function configOf({ spec, directories }: PodPlan): string {
+function configOf({ spec, directories, gvisor }: PodPlan): string {
   const { limits, preload = [], checker = false, activities = false } = spec
   return harnessConfig({
     limits,
@@ -196,6 +234,7 @@ function configOf({ spec, directories }: PodPlan): string {
     activities,
     boundsAddressSpace: false, // the container holds the sandbox as a whole
     installed: true,
+    sealed: gvisor,
   })
 }
 
@@ -205,6 +244,7 @@ function joinConfig(plan: PodPlan): string {
     name: plan.name,
     uid: plan.uid + 1,
     start_sec: plan.startSec,
+    gvisor: plan.gvisor,
     sizes: Object.fromEntries(scratchOf(plan).map(({ path, bytes }) => [path, bytes])),
     claimed: plan.directories.filter((one) => !isSent(one)).map(({ path }) => path),
   })
@@ -232,8 +272,9 @@ function mountsOf(plan: PodPlan): readonly Mount[] {
   return [...scratchOf(plan), { name: 'mqueue', path: '/dev/mqueue', bytes: 4096, readOnly: true }]
 }
 
-function mountOf({ name, path, readOnly }: Mount): V1VolumeMount {
-  return { name, mountPath: path, readOnly }
+function mountOf({ name, path, readOnly }: Mount, { gvisor }: PodPlan): V1VolumeMount {
+  // gVisor's shim puts a file system without a size on exactly /dev/shm, whatever was asked for there.
+  return { name, mountPath: gvisor && path === '/dev/shm' ? `${path}/` : path, readOnly }
 }
 
 function mountOfDirectory(directory: PodDirectory): V1VolumeMount {

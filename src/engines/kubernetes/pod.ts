@@ -1,9 +1,10 @@
-import type { V1Pod } from '@kubernetes/client-node'
+import type { V1ContainerStateTerminated, V1Pod } from '@kubernetes/client-node'
 import { SandglassError } from '../../errors/index.ts'
 import type { Attached, Channel, Ending } from '../../sandbox/index.ts'
 import type { Cluster } from './cluster.ts'
 import { isMissing } from './explain.ts'
-import { endOf, NOT_READ, type PodEnd } from './pod-end.ts'
+import { containerIn, endOf, isEndOfKernel, NOT_READ, type PodEnd } from './pod-end.ts'
+import { SANDBOX } from './pod-spec.ts'
 
 /** The time in which a node reports that a container ended. */
 const REPORT_MS = 5000
@@ -26,6 +27,8 @@ export class ManagedPod {
   #killed = false
   #isOver = false
   #lost: string | undefined
+  /** The end of a kernel that its node did not report before it had to delete the pod. Other ends then are those of the deletion. */
+  #endOfKernel: V1ContainerStateTerminated | undefined
   /** Settles once, when the node confirmed that the sandbox ended, or the API server does not answer. Never rejects. */
   readonly closed: Promise<Ending>
   /** Settles after `closed`: true when the object is gone, false if that takes too long. Never rejects. */
@@ -67,8 +70,9 @@ export class ManagedPod {
   }
 
   async #watch(reading: Promise<PodEnd>): Promise<Ending> {
-    const { terminated, isOver, why } = await reading
+    const { terminated: reported, isOver, why } = await reading
     if (!isOver) await this.removed
+    const terminated = reported ?? this.#endOfKernel
     const words = [why === '' ? '' : `Kubernetes: ${why}`, this.lastOutput().trim()].filter((one) => one !== '')
     const message = words.length === 0 ? {} : { message: words.join('; ') }
     if (this.#killed) return { cause: 'destroyed', exitCode: null, signal: null, by: 'host', ...message }
@@ -77,11 +81,11 @@ export class ManagedPod {
     }
     const { exitCode } = terminated
     // The reason also stands there if only a script was killed, by which a container does not end.
-    const outOfMemory = terminated.reason === 'OOMKilled' && exitCode === 137
+    const outOfMemory = isEndOfKernel(terminated) || (terminated.reason === 'OOMKilled' && exitCode === 137)
     return {
       cause: outOfMemory ? 'memory-limit' : exitCode > 128 ? 'signal' : 'exit',
-      exitCode: exitCode > 128 ? null : exitCode,
-      signal: exitCode === 137 ? 'SIGKILL' : null,
+      exitCode: outOfMemory || exitCode > 128 ? null : exitCode,
+      signal: outOfMemory || exitCode === 137 ? 'SIGKILL' : null,
       by: outOfMemory ? 'kernel' : 'unknown',
       ...message,
     }
@@ -115,7 +119,10 @@ export class ManagedPod {
   }
 
   async #remove(): Promise<boolean> {
-    const isGone = await removePod(this.#cluster, this.name)
+    const isGone = await removePod(this.#cluster, this.name, undefined, (pod) => {
+      const terminated = containerIn(pod, SANDBOX)?.state?.terminated
+      if (terminated !== undefined && isEndOfKernel(terminated)) this.#endOfKernel = terminated
+    })
     if (!isGone) this.#abandon()
     return isGone
   }
@@ -132,8 +139,16 @@ export async function deletePod(cluster: Cluster, name: string): Promise<boolean
   }
 }
 
-/** Deletes a pod. Resolves to true when its node confirmed that nothing of it runs; false if that takes too long. Never rejects. */
-export async function removePod(cluster: Cluster, name: string, signal?: AbortSignal): Promise<boolean> {
+/**
+ * Deletes a pod. Resolves to true when its node confirmed that nothing of it runs; false if that takes too long. Never rejects.
+ * @param see gets the pod each time that it is read meanwhile.
+ */
+export async function removePod(
+  cluster: Cluster,
+  name: string,
+  signal?: AbortSignal,
+  see?: (pod: V1Pod) => void,
+): Promise<boolean> {
   const { namespace } = cluster
   try {
     // Not 0: the object would go before its containers.
@@ -143,7 +158,11 @@ export async function removePod(cluster: Cluster, name: string, signal?: AbortSi
       (api) => api.deleteNamespacedPod({ name, namespace, gracePeriodSeconds }),
       signal,
     )
-    await pollPod(cluster, name, (pod) => pod === undefined, GONE_MS, signal)
+    const isGone = (pod: V1Pod | undefined): boolean => {
+      if (pod !== undefined) see?.(pod)
+      return pod === undefined
+    }
+    await pollPod(cluster, name, isGone, GONE_MS, signal)
     return true
   } catch (error) {
     return isMissing(error)

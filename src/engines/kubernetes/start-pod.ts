@@ -1,5 +1,7 @@
+import { randomBytes } from 'node:crypto'
 import type { V1Pod } from '@kubernetes/client-node'
 import { type ErrorCode, SandglassError } from '../../errors/index.ts'
+import { type Attached, SEAL_KEY_BYTES, unseal } from '../../sandbox/index.ts'
 import type { Cluster } from './cluster.ts'
 import { statusOf } from './explain.ts'
 import { ManagedPod, pollPod, removePod } from './pod.ts'
@@ -39,14 +41,21 @@ export async function startPod(cluster: Cluster, start: PodStart): Promise<Manag
     onWaiting('its pod runs')
     await complete(pod)
     const attached = attach(await cluster.exec(plan.name, RELAY, relayCommand(plan), signal))
-    void attached.channel.send(plan.programs.harness).catch(() => undefined) // the end of the connection says more
-    return new ManagedPod(cluster, plan.name, attached, abandon)
+    return new ManagedPod(cluster, plan.name, sendHarness(attached, plan), abandon)
   } catch (error) {
     if (!isMade && !isUncertain(error)) throw error
     // A request that was given up may still be served.
     if (!(await removePod(cluster, plan.name)) || isUncertain(error)) abandon()
     throw error
   }
+}
+
+/** Sends the harness, and the key of its seal, before any script exists. */
+function sendHarness(attached: Attached, { programs: { harness }, gvisor, spec }: PodPlan): Attached {
+  const key = gvisor ? randomBytes(SEAL_KEY_BYTES) : undefined
+  const bytes = key === undefined ? harness : Buffer.concat([harness, key])
+  void attached.channel.send(bytes).catch(() => undefined) // the end of the connection says more
+  return key === undefined ? attached : unseal(attached, key, spec.activities)
 }
 
 function isUncertain(error: unknown): boolean {

@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { kubernetesEngine } from '../../../../src/engines/kubernetes/index.ts'
-import { placementOf, podOf, type PodPlan, relayCommand } from '../../../../src/engines/kubernetes/pod-spec.ts'
+import {
+  heldLimits,
+  placementOf,
+  podOf,
+  type PodPlan,
+  relayCommand,
+} from '../../../../src/engines/kubernetes/pod-spec.ts'
 import { resolveLimits, sandboxLimits } from '../../../../src/sandbox/index.ts'
 
 const PLAN: PodPlan = {
@@ -27,6 +33,7 @@ const PLAN: PodPlan = {
     unpack: 'unpack program',
     harness: new Uint8Array(),
   },
+  gvisor: false,
   startSec: 60,
 }
 
@@ -120,6 +127,34 @@ describe('the pod of a sandbox', () => {
   test('tells neither container a secret', () => {
     expect(relayCommand(PLAN).slice(-5)).toEqual(['relay', 'sandglass-1', '1000002', '60', '30'])
     expect(JSON.parse(sandbox?.args?.[1] ?? '')).toMatchObject({ name: 'sandglass-1', uid: 1_000_003, start_sec: 60 })
+  })
+})
+
+describe('a pod on gVisor', () => {
+  const plan: PodPlan = { ...PLAN, gvisor: true }
+  const [sandbox, relay] = podOf(plan).spec?.containers ?? []
+  test('seals its channel, and its containers identify each other by messages', () => {
+    expect(JSON.parse(sandbox?.args?.[0] ?? '')).toMatchObject({ sealed: true })
+    expect(JSON.parse(sandbox?.args?.[1] ?? '')).toMatchObject({ gvisor: true })
+    expect(relayCommand(plan).slice(-2)).toEqual(['30', 'gvisor'])
+    const [plain] = podOf(PLAN).spec?.containers ?? []
+    expect(JSON.parse(plain?.args?.[0] ?? '')).toMatchObject({ sealed: false })
+    expect(JSON.parse(plain?.args?.[1] ?? '')).toMatchObject({ gvisor: false })
+  })
+
+  test.each([[0.05], [0.3], [1], [2.5]])('has %d CPUs as a whole, and the memory of both containers', (cpus) => {
+    const limits = { ...PLAN.spec.limits, cpus }
+    const containers = podOf({ ...plan, spec: { limits } }).spec?.containers ?? []
+    const sumOf = (name: string): number =>
+      containers.reduce((sum, one) => sum + Number.parseInt(one.resources?.limits?.[name] ?? '', 10), 0)
+    expect(sumOf('cpu')).toBe(cpus * 1000)
+    expect(sumOf('memory')).toBe(limits.memoryBytes + (32 + 128 / 4 + 48) * 1024 * 1024)
+    expect(heldLimits({ ...plan, spec: { limits } })).toEqual({ cpus, memoryBytes: sumOf('memory') })
+    expect(heldLimits({ ...PLAN, spec: { limits } })).toBe(limits)
+  })
+
+  test('has /dev/shm by a path that gVisor does not replace', () => {
+    expect(sandbox?.volumeMounts?.map(({ mountPath }) => mountPath)).toContain('/dev/shm/')
   })
 })
 

@@ -20,12 +20,16 @@ function podWith(status: object, sandbox: object = KILLED, metadata: object = {}
   }
 }
 
+/** An answer that ends the reading of a pod. */
+const REFUSED = { message: 'bad request', code: 400 }
+
 /** A pod whose connection ends at once, and what the API server says of it then, one answer after the other; at last, it is gone. */
 async function lose(server: FakeApiServer, ...answers: readonly object[]): Promise<ManagedPod> {
   const waiting = [...answers]
   server.answer = ({ method }) => {
     if (method === 'DELETE') return { status: 200, body: podWith({}) }
     const body = waiting.shift()
+    if (body === REFUSED) return { status: 400, body }
     return body === undefined ? { status: 404, body: { message: 'not found', code: 404 } } : { status: 200, body }
   }
   const cluster = await connect({ kubeconfig: server.kubeconfig })
@@ -94,6 +98,29 @@ describe('the end of a lost sandbox', () => {
     await using server = await FakeApiServer.start()
     const pod = await lose(server, ...answers)
     expect(await pod.closed).toEqual({ cause: 'channel-closed', exitCode: null, signal: null, by: 'unknown', message })
+  })
+
+  const outOfMemory = { terminated: { exitCode: 128, reason: 'OOMKilled' } }
+  test.each([
+    ['in time', [podWith({}, outOfMemory)], 'memory-limit'],
+    ['while the pod is deleted', [REFUSED, podWith({}, RUNNING), podWith({}, outOfMemory)], 'memory-limit'],
+    // By the deletion, or of a script.
+    ['and another end while the pod is deleted', [REFUSED, podWith({}, KILLED)], 'channel-closed'],
+    [
+      'and the death of a script',
+      [REFUSED, podWith({}, { terminated: { exitCode: 137, reason: 'OOMKilled' } })],
+      'channel-closed',
+    ],
+  ])('of the kernel of gVisor is told from others: it is reported %s', async (_, answers, cause) => {
+    await using server = await FakeApiServer.start()
+    const pod = await lose(server, ...answers)
+    const isKernel = cause === 'memory-limit'
+    expect(await pod.closed).toMatchObject({
+      cause,
+      exitCode: null,
+      signal: isKernel ? 'SIGKILL' : null,
+      by: isKernel ? 'kernel' : 'unknown',
+    })
   })
 
   test('is told as soon as its node reports it, before the object of its pod is gone', async () => {
