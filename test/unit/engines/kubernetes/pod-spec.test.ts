@@ -132,7 +132,7 @@ describe('the pod of a sandbox', () => {
 
 describe('a pod on gVisor', () => {
   const plan: PodPlan = { ...PLAN, gvisor: true }
-  const [sandbox, relay] = podOf(plan).spec?.containers ?? []
+  const [sandbox] = podOf(plan).spec?.containers ?? []
   test('seals its channel, and its containers identify each other by messages', () => {
     expect(JSON.parse(sandbox?.args?.[0] ?? '')).toMatchObject({ sealed: true })
     expect(JSON.parse(sandbox?.args?.[1] ?? '')).toMatchObject({ gvisor: true })
