@@ -148,6 +148,11 @@ def main():
     try:
         to_broker = hand_over(connect(name, int(uid), float(start_sec), is_gvisor), is_gvisor)
         relay(to_broker, float(silence_sec))
+    except SystemExit as end:  # told before the end of the container can come first
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr, flush=True)
+            sys.exit(1)
+        raise
     finally:
         os.kill(1, signal.SIGTERM)
 

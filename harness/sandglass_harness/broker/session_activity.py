@@ -3,6 +3,7 @@
 import os
 import time
 
+from ..caps import MAX_MISSING_ITEMS, MAX_WARNING
 from ..text import cut_head
 from .activity import ProcessActivity
 from .cell_activity import LOST, ROLLED_BACK
@@ -297,7 +298,7 @@ class SessionActivity(ProcessActivity):
         fields = content if isinstance(content, dict) else {}
         lacking, self._lacking = self._lacking, []
         missing = texts_of(fields.get("missing"))
-        self.missing = [*lacking, *missing]
+        self.missing = [*lacking, *missing][:MAX_MISSING_ITEMS]
         if self._head_ended:
             self._head_ended = False
             self._warnings.append({"code": "session_rolled_back", "message": _message_of_lost_head(lacking, missing)})
@@ -457,8 +458,8 @@ class SessionActivity(ProcessActivity):
             self._end_as_lost(cut_head(content, MAX_WHY) if isinstance(content, str) else _LATE[STARTING])
         elif process is self.head and kind == b"A" and self._step == ADOPTING:
             self._on_adopted(content)
-        elif process is self.head and kind == b"G" and self.cell is not None:
-            self._files.take(content)
+        elif process is self.head and kind == b"G" and self.cell is not None and self._files.take(content):
+            pass
         elif process is self.head and kind == b"V" and isinstance(self.operation, SessionLook) and self.operation.is_answer(content):
             self.operation.take(content)
         else:
@@ -471,4 +472,4 @@ def _message_of_lost_head(lacking, missing):
     """Returns the warning for a session whose process ended while no cell ran."""
     went_back = "to the state after it" if not lacking else f"to an earlier state, which lacks {lacking[0]}"
     rest = f"; this could not be restored: {'; '.join(missing)}" if missing else ""
-    return f"the process of the session ended after the last cell; the session went back {went_back}{rest}"
+    return cut_head(f"the process of the session ended after the last cell; the session went back {went_back}{rest}", MAX_WARNING)

@@ -1,5 +1,7 @@
 """A branch: a session that begins with the state of another one."""
 
+from ..caps import MAX_WARNING
+from ..text import cut_head
 from .session_activity import LOST_CODE, SessionActivity
 from .session_copies import NO_CHECKPOINT, UNKNOWN
 
@@ -76,7 +78,8 @@ class BranchActivity(SessionActivity):
         if not self._is_ready:
             self._is_ready = True
             if self.missing:
-                self._warnings.append({"code": "branch_lacks_state", "message": f"this branch began without a part of the state; {'; '.join(self.missing)}"})
+                message = cut_head(f"this branch began without a part of the state; {'; '.join(self.missing)}", MAX_WARNING)
+                self._warnings.append({"code": "branch_lacks_state", "message": message})
             self.send({"type": "session_ready", "checkpoint": self.checkpoint, "missing": self.missing})
         super().on_adopted()
 

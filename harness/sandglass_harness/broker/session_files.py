@@ -11,16 +11,23 @@ class SessionFiles:
     def __init__(self, session):
         self._session = session
         self._changed = []  # what the head told of files that have changed since its copy was made; None if that was unusable
+        self._is_told = False  # True once the head has told it in this cell
         self._begun = None  # the number of activities when the cell began; None if another one had a process
 
     def begin_cell(self):
         """Called before a cell begins."""
         self._changed, self._begun = [], self._count_if_alone()
+        self._is_told = False
 
     def take(self, claimed):
-        """Takes what the head told of its open files: [descriptor, position, size, time of the last change] of each."""
+        """Takes what the head told of its open files: [descriptor, position, size, time of the last change] of each. Returns False if
+        it has told before in this cell."""
+        if self._is_told:
+            return False
+        self._is_told = True
         is_list = isinstance(claimed, list) and len(claimed) <= MAX_CHANGED
         self._changed = claimed if is_list and all(map(_is_state, claimed)) else None
+        return True
 
     def before_cell(self):
         """Returns what a copy must know to restore the files as they were before the cell."""

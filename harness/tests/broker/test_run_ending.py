@@ -1,4 +1,5 @@
 import signal
+from unittest import mock
 
 from .run_case import RunTestCase, exited, line
 
@@ -26,6 +27,15 @@ class LookTest(RunTestCase):
         self.assertEqual(pauses, [0.000313, 0.000625, 0.00125, 0.0025, 0.005, 0.01, 0.02, 0.02, 0.02])
         run.spare.has_ended = lambda: True
         self.assertEqual([run.end_poll.finds_end(now - 1), run.end_poll.finds_end(now + 1)], [False, True])
+
+
+class AlarmTest(RunTestCase):
+    def test_a_process_that_takes_no_alarm_costs_the_broker_nothing(self):
+        """gVisor queues 32 signals of a kind, and a script can send and block as many."""
+        for problem in (BlockingIOError, ProcessLookupError, PermissionError):
+            with self.subTest(problem), mock.patch("os.kill", side_effect=problem) as kill:
+                self.make(pid_fd=None, timeout=1, cell={"number": 1, "on_error": "keep"}, tools=[])._send_alarm()
+                kill.assert_called_once_with(0, signal.SIGRTMAX)
 
 
 class EndingTest(RunTestCase):

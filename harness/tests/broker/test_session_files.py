@@ -43,9 +43,17 @@ class SessionFilesTest(unittest.TestCase):
         self.workspace.present.pop()
         self.assertEqual(self.files.before_cell(), stays)
 
+    def test_only_the_first_message_of_a_cell_counts(self):
+        self.assertIs(self.files.take([STATE]), True)
+        self.assertIs(self.files.take(None), False)
+        self.assertEqual(self.files.before_cell(), {"changed": [STATE], "removes": True})
+        self.files.begin_cell()
+        self.assertIs(self.files.take([STATE]), True)
+
     def test_states_of_the_wrong_form_remove_nothing(self):
         for claimed in (None, {}, [1], [STATE[:3]], [[*STATE, 1]], [[3, 4, True, 1]], [[3, 4, 1 << 63, 1]], [["3", 4, 4, 1]], [STATE] * (MAX_CHANGED + 1)):
             with self.subTest(claimed):
+                self.files.begin_cell()
                 self.files.take(claimed)
                 self.assertEqual(self.files.before_cell(), NO_CELL)
 

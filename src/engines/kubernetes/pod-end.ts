@@ -39,6 +39,8 @@ export function isEndOfKernel({ reason, exitCode }: V1ContainerStateTerminated):
 const DELETED = 'the pod was deleted'
 /** A node ends the containers of a deleted pod within this time. */
 const OVERDUE_MS = 15_000
+/** The reasons that a node gives for a pod that is not ready: a gate, or a container that others have added. */
+const NODE_REASONS = ['ReadinessGatesNotReady', 'ContainersNotReady']
 
 /**
  * Why the sandbox of a pod must be given up although its connection stays, by the clock of the API server: its node does not report,
@@ -49,9 +51,9 @@ export function whyLost(pod: V1Pod | undefined, nowMs: number): string | undefin
   const { metadata, spec, status } = pod
   const goneMs = metadata?.deletionTimestamp?.getTime() ?? Number.POSITIVE_INFINITY
   if (nowMs > goneMs + OVERDUE_MS) return whyEnded(pod)
-  // Kubernetes says so of the pods of a node that has not reported for 40 or 50 s; a readiness gate of others says something else.
+  // Kubernetes says so of the pods of a node that has not reported for 40 or 50 s. With a reason, the node itself says it.
   const isSilent = status?.conditions?.some(
-    ({ type, status: held, reason }) => type === 'Ready' && held !== 'True' && reason !== 'ReadinessGatesNotReady',
+    ({ type, status: held, reason = '' }) => type === 'Ready' && held !== 'True' && !NODE_REASONS.includes(reason),
   )
   if (isSilent !== true && status?.phase !== 'Unknown') return undefined
   return whyEnded(pod) || `the node ${spec?.nodeName ?? ''} does not report`

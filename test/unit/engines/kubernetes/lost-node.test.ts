@@ -96,6 +96,7 @@ describe('a sandbox whose connection is silent', () => {
   test.each([
     ['its node reports it', podWith('True')],
     ['another condition of its pod does not hold', podWith('False', { reason: 'ReadinessGatesNotReady' })],
+    ['a container that others added is not ready', podWith('False', { reason: 'ContainersNotReady' })],
     ['its pod is being deleted', podWith('True', { metadata: { deletionTimestamp: new Date(Date.now() + 600_000) } })],
   ])('stays when %s', async (_, pod) => {
     const cut = new Cut()
