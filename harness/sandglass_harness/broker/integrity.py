@@ -80,6 +80,7 @@ def self_check(zygote_pid, writable_roots, leaked_fds):
     return {
         "pid": os.getpid(),
         "uid": os.getuid(),
+        "user_namespace": _has_user_namespace(),
         "leaked_fds": leaked_fds,
         "no_new_privs": _has_no_new_privs(zygote_pid),
         "seccomp": status_field(zygote_pid, "Seccomp") == "2",
@@ -99,6 +100,15 @@ def self_check(zygote_pid, writable_roots, leaked_fds):
         "gvisor": gvisor,
         **(control_group.limits_in_gvisor(zygote_pid) if gvisor else control_group.limits()),
     }
+
+
+def _has_user_namespace():
+    """True if ids are not those of the kernel: this process, or what it runs in, has a user namespace. None if that cannot be seen."""
+    try:
+        with open("/proc/self/uid_map") as file:
+            return file.read().split() != ["0", "0", str(2**32 - 1)]
+    except OSError:
+        return None
 
 
 def _programs():
