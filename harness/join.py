@@ -38,15 +38,32 @@ def check_files(sizes):
             sys.exit(f"{path} has no limit of {size} bytes: the cluster does not size volumes in memory")
 
 
-def check_claims(paths):
-    """Ends if a volume of the user has nothing at a path: Kubernetes makes an empty directory there."""
-    for path in paths:
+def check_volumes(volumes, is_gvisor):
+    """Ends if a volume of the user has nothing at a path, or all of an image where a part of it was asked for."""
+    for path, below in volumes.items():
         try:
             names = os.listdir(path)
         except OSError as error:
-            sys.exit(f"the claim has nothing there that scripts can read: {error}")
-        if not names:
-            sys.exit(f"{path}: the claim has nothing there")
+            sys.exit(f"the volume has nothing there that scripts can read: {error}")
+        if not names:  # Kubernetes makes a missing directory of a claim
+            sys.exit(f"{path}: the volume has nothing there")
+        # containerd 2.1 takes no notice of a path in an image.
+        if below and is_whole(path, below, is_gvisor):
+            sys.exit(f"{path}: the volume has the whole image there, not {below}; containerd 2.2 mounts a part of one")
+
+
+def is_whole(path, below, is_gvisor):
+    """True if what is mounted at a path is not the directory `below` of its file system."""
+    if is_gvisor:  # there each mount has the root of a file system
+        return os.path.isdir(os.path.join(path, below))
+    return not mounted_root(path).endswith("/" + below.replace(" ", "\\040"))
+
+
+def mounted_root(path):
+    """Returns the directory of its file system that is mounted at a path."""
+    with open("/proc/self/mountinfo") as file:
+        mounts = [line.split(" ", 5)[3:5] for line in file]
+    return next((root for root, point in reversed(mounts) if point == path), "")
 
 
 def check_process_count():
@@ -114,7 +131,7 @@ def receive_streams(name, uid, start_sec, is_gvisor=False):
 def join(config):
     receive_streams(config["name"], config["uid"], config["start_sec"], config["gvisor"])
     check_files(config["sizes"])
-    check_claims(config["claimed"])
+    check_volumes(config["volumes"], config["gvisor"])
     check_process_count()
 
 

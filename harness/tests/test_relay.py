@@ -1,9 +1,11 @@
+import io
 import os
 import pathlib
 import socket
 import subprocess
 import sys
 import threading
+import types
 import unittest
 import uuid
 
@@ -141,6 +143,26 @@ class JoinTest(unittest.TestCase):
                 continue
         _, said = process.communicate()
         self.assertEqual((process.returncode, said), (1, f"uid {os.getuid()} connected to the sandbox\n".encode()))
+
+    def test_a_volume_with_another_directory_than_the_one_asked_for_ends_the_sandbox(self):
+        source = (HERE / "join.py").read_text(encoding="utf-8")
+        mounts = "1 0 0:1 / /packages ro - overlay o ro\n2 0 0:1 /a\\040b/c /packages ro,noatime - overlay o ro\n"
+        join = {"open": lambda path: io.StringIO(mounts)}
+        exec(source[: source.rindex("\njoin(")], join)
+        path = types.SimpleNamespace(join=os.path.join, isdir=lambda path: path == "/packages/usr")
+        join["os"] = types.SimpleNamespace(path=path, listdir=lambda path: [] if path == "/tools" else ["module.py"])
+        for volumes in ({"/packages": ""}, {"/packages": "c"}, {"/packages": "a b/c"}):
+            join["check_volumes"](volumes, False)
+            join["check_volumes"](volumes, True)
+        for volumes, reason in (
+            ({"/packages": "d"}, "/packages: the volume has the whole image there, not d"),
+            ({"/elsewhere": "c"}, "/elsewhere: the volume has the whole image there, not c"),
+            ({"/packages": "usr"}, "/packages: the volume has the whole image there, not usr"),
+            ({"/tools": ""}, "/tools: the volume has nothing there"),
+        ):
+            with self.assertRaises(SystemExit) as ended:
+                join["check_volumes"](volumes, "usr" in volumes.values())
+            self.assertTrue(ended.exception.code.startswith(reason), ended.exception.code)
 
 
 if __name__ == "__main__":

@@ -111,7 +111,8 @@ export const ERROR_CODES: Readonly<Record<ErrorCode, { readonly meaning: string;
     retryable: false,
   },
   feature_unavailable: {
-    meaning: 'An option names a feature that this version does not have; it is refused instead of ignored.',
+    meaning:
+      'An option names a feature that this version, or the cluster, does not have; it is refused instead of ignored.',
     retryable: false,
   },
   bubblewrap_missing: { meaning: 'The program bwrap was not found or cannot be executed.', retryable: false },

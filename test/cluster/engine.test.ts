@@ -15,6 +15,12 @@ import { changedConfig, NAMESPACE, podsOf, requireCluster } from '../support/kub
 
 const { skip, options, admin } = await requireCluster()
 const SPEC = { limits: sandboxLimits(resolveLimits()) }
+/** True if the runtime of every node makes user namespaces for pods. */
+const hasUserNamespaces =
+  !skip &&
+  (await admin.listNode()).items.every(({ status }) =>
+    status?.runtimeHandlers?.some(({ name, features }) => (name ?? '') === '' && features?.userNamespaces === true),
+  )
 const MAIN = join(import.meta.dirname, '../../src/cli/main.ts')
 const HOST = join(import.meta.dirname, '../support/pod-host.main.ts')
 
@@ -72,6 +78,7 @@ describe.skipIf(skip)('the engine kubernetes', () => {
     expect(told).toMatch(/  cluster +https:.*, Kubernetes v1\.\d+/)
     expect(told).toMatch(/  processes +counted by RLIMIT_NPROC of the uid of the sandbox\n/)
     expect(told).toMatch(/  limits +memory, pids, cpu, disk, output, wall\n/)
+    expect(told).toMatch(/  users +no user namespace \(option kubernetes\.hostUsers\)\n/)
     expect(told).toContain('(network_open)')
   })
 
@@ -79,6 +86,25 @@ describe.skipIf(skip)('the engine kubernetes', () => {
     const engine = kubernetesEngine(options)
     await using sandbox = await engine.create(SPEC)
     expect(sandbox.info.limitsEnforced).toEqual(['memory', 'pids', 'cpu', 'disk', 'output', 'wall'])
+    await engine.close()
+  })
+
+  test('has a user namespace of its own where it asks for one', async ({ skip: skipTest }) => {
+    if (!hasUserNamespaces) skipTest('the nodes make no user namespaces for pods (status.runtimeHandlers)')
+    const engine = kubernetesEngine({ ...options, hostUsers: false })
+    await using sandbox = await engine.create(SPEC)
+    expect(sandbox.ready.checks).toMatchObject({ user_namespace: true })
+    expect(sandbox.ready.checks['uid']).toBeLessThan(65_536)
+    expect(sandbox.info.limitsEnforced).toEqual(['memory', 'pids', 'cpu', 'disk', 'output', 'wall'])
+    await engine.close()
+  })
+
+  test('is refused a user namespace where the nodes make none, and told what they need', async ({ skip: skipTest }) => {
+    if (hasUserNamespaces) skipTest('the nodes make user namespaces for pods (status.runtimeHandlers)')
+    const engine = kubernetesEngine({ ...options, hostUsers: false, startTimeoutMs: 3000 })
+    await expect(engine.create(SPEC)).rejects.toMatchObject({
+      message: expect.stringMatching(/hostUsers: false needs (containerd 2\.0|Kubernetes 1\.33)/) as string,
+    })
     await engine.close()
   })
 

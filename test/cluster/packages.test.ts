@@ -124,6 +124,61 @@ describe.skipIf(skip)('directories of the host in pods', () => {
   })
 })
 
+describe.skipIf(skip)('images as volumes', () => {
+  const image = options.image ?? 'python:3.12-slim'
+  const kubernetes = { ...options, volumeImages: { '/image': image } }
+  /** The refusal of a cluster without image volumes. */
+  let refusal: (Error & { readonly code?: unknown }) | undefined
+  beforeAll(async () => {
+    const engine = kubernetesEngine(kubernetes)
+    const sandbox = await engine.create({ ...SPEC, packages: '/image' }).catch((error: Error) => void (refusal = error))
+    await sandbox?.destroy()
+    await engine.close()
+  }, 60_000)
+
+  test('scripts import from an image and change nothing in it', async ({ skip: skipTest }) => {
+    if (refusal !== undefined) skipTest(`the cluster has no image volumes: ${refusal.message}`)
+    await using sg = await createSandglass({ engine: 'kubernetes', kubernetes, packages: '/image', poolSize: 0 })
+    const result = await sg.run(`
+import errno, os, usr
+try:
+    open('/packages/other', 'w')
+except OSError as error:
+    emit_result({'from': list(usr.__path__), 'refused': errno.errorcode[error.errno], 'programs': os.path.isdir('/packages/usr/bin')})
+`)
+    expect(result.error).toBeNull()
+    expect(result.finalData).toEqual({ from: ['/packages/usr'], refused: 'EROFS', programs: true })
+  })
+
+  test('a part of an image is mounted, or the runtime that cannot is told', async ({ skip: skipTest }) => {
+    if (refusal !== undefined) skipTest(`the cluster has no image volumes: ${refusal.message}`)
+    const engine = kubernetesEngine(kubernetes)
+    const made = await engine.create({ ...SPEC, packages: '/image/usr/bin' }).catch((error: Error) => error)
+    await engine.close()
+    if (!(made instanceof Error)) return made.destroy()
+    expect(made).toMatchObject({
+      code: 'packages_unreadable',
+      message: expect.stringContaining(`${image} (usr/bin): /packages: the volume has the whole image there`) as string,
+    })
+  })
+
+  test('an image that the nodes cannot pull is told by its name', async ({ skip: skipTest }) => {
+    if (refusal !== undefined) skipTest(`the cluster has no image volumes: ${refusal.message}`)
+    const engine = kubernetesEngine({ ...options, volumeImages: { '/image': 'sandglass.invalid/none:1' } })
+    await expect(engine.create({ ...SPEC, packages: '/image' })).rejects.toMatchObject({
+      code: 'image_missing',
+      message: expect.stringContaining('the image sandglass.invalid/none:1: ') as string,
+    })
+    await engine.close()
+  })
+
+  test('a cluster without them refuses, and names what it lacks', ({ skip: skipTest }) => {
+    if (refusal === undefined) skipTest('the cluster has image volumes')
+    const lacks = /volumeImages needs (Kubernetes 1\.35, or from 1\.31 on the feature gate ImageVolume|containerd 2\.1)/
+    expect(refusal).toMatchObject({ message: expect.stringMatching(lacks) as string })
+  })
+})
+
 describe.skipIf(skip)('volume claims', () => {
   const claim = `sandglass-test-${randomUUID().slice(0, 8)}`
   const isElsewhere = (process.env['SANDGLASS_TEST_KUBERNETES_BRIDGE'] ?? '') === ''

@@ -27,7 +27,8 @@ export interface TestedCluster {
 
 /**
  * Applies the manifest to the cluster of SANDGLASS_TEST_KUBECONFIG, as it is. Without one it prints the reason; where
- * SANDGLASS_TEST_REQUIRE names `kubernetes`, it throws instead. SANDGLASS_TEST_KUBERNETES_IMAGE names an image that the nodes have.
+ * SANDGLASS_TEST_REQUIRE names `kubernetes`, it throws instead. SANDGLASS_TEST_KUBERNETES_IMAGE names an image that the nodes have;
+ * with SANDGLASS_TEST_KUBERNETES_HOST_USERS=false, pods ask for user namespaces.
  */
 export async function requireCluster(): Promise<TestedCluster> {
   const path = process.env['SANDGLASS_TEST_KUBECONFIG'] ?? ''
@@ -42,7 +43,9 @@ export async function requireCluster(): Promise<TestedCluster> {
   const image = process.env['SANDGLASS_TEST_KUBERNETES_IMAGE'] ?? ''
   const kubeconfig = await configOfAccount(config, admin)
   // A test may hold several sandboxes, and a node for tests may have two CPUs.
-  return { skip: false, options: { kubeconfig, cpuRequest: 0.05, ...(image === '' ? {} : { image }) }, admin, config }
+  const isMapped = process.env['SANDGLASS_TEST_KUBERNETES_HOST_USERS'] === 'false'
+  const more = { ...(image === '' ? {} : { image }), ...(isMapped ? { hostUsers: false } : {}) }
+  return { skip: false, options: { kubeconfig, cpuRequest: 0.05, ...more }, admin, config }
 }
 
 /** A second kubeconfig of the account, for a test that needs another server or token. */

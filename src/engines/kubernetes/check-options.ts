@@ -15,8 +15,7 @@ const CHECKS: Readonly<Record<keyof KubernetesEngineOptions, Check>> = {
   kubeconfig: (value) => (isText(value) ? undefined : 'must be the path of a kubeconfig'),
   context: (value) => (isText(value) ? undefined : 'must be the name of a context of the kubeconfig'),
   namespace: (value) => (isName(value) ? undefined : 'must be the name of a namespace'),
-  image: (value) =>
-    isText(value) && IMAGE.test(value) ? undefined : 'must be the name of an image, like python:3.12-slim',
+  image: (value) => (isImage(value) ? undefined : 'must be the name of an image, like python:3.12-slim'),
   python: (value) =>
     isText(value) && (!value.includes('/') || isAbsolute(value)) ? undefined : 'must be a name or an absolute path',
   rootOnlyDir: (value) =>
@@ -36,6 +35,11 @@ const CHECKS: Readonly<Record<keyof KubernetesEngineOptions, Check>> = {
     isRecord(value) && Object.entries(value).every(([path, claim]) => isAbsolute(path) && isName(claim))
       ? undefined
       : 'must be names of claims by absolute paths, like { "/mnt/envs": "envs" }',
+  volumeImages: (value) =>
+    isRecord(value) && Object.entries(value).every(([path, image]) => isAbsolute(path) && isImage(image))
+      ? undefined
+      : 'must be names of images by absolute paths, like { "/mnt/envs/ml": "registry.example/envs/ml:3" }',
+  hostUsers: (value) => (typeof value === 'boolean' ? undefined : 'must be true or false'),
   cpuRequest: (value) =>
     typeof value === 'number' && value >= 0.01 && value <= 1024
       ? undefined
@@ -66,6 +70,10 @@ function isText(value: unknown): value is string {
 
 function isRecord(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isImage(value: unknown): boolean {
+  return isText(value) && IMAGE.test(value)
 }
 
 function isName(value: unknown): boolean {

@@ -20,7 +20,8 @@ import { enforcedLimits, missingLimits } from './findings.ts'
 import { probeNetwork, RECHECK_SEC, recheckNetwork } from './network.ts'
 import type { KubernetesEngineOptions } from './options.ts'
 import type { ManagedPod } from './pod.ts'
-import { findDirectories, isSent, sentBytes } from './pod-directories.ts'
+import { findDirectories, isSent, mountedOf, sentBytes } from './pod-directories.ts'
+import { assertUserNamespace } from './pod-features.ts'
 import { heldLimits, placementOf, type PodPlan, TERMINATION_LOG } from './pod-spec.ts'
 import { probe } from './probe.ts'
 import { findFailure, startPod } from './start-pod.ts'
@@ -32,6 +33,9 @@ const IMAGE = 'python:3.12-slim'
 /** Uids of sandboxes: above those of people and services, below the limits of 32 bits. Each pod gets two. */
 const FIRST_UID = 1_000_000
 const UID_PAIRS = 1_000_000_000
+/** In a user namespace a pod has at least 65,536 ids, which are those of no other pod. */
+const FIRST_MAPPED_UID = 20_000
+const MAPPED_UID_PAIRS = 20_000
 
 /**
  * Makes sandboxes that are pods of a Kubernetes cluster. It sends no request before its first use.
@@ -124,6 +128,10 @@ async function createFor(gvisor: boolean, creation: Creation): Promise<Sandbox |
   }
 }
 
+function drawUid({ hostUsers }: KubernetesEngineOptions): number {
+  return hostUsers === false ? FIRST_MAPPED_UID + 2 * randomInt(MAPPED_UID_PAIRS) : FIRST_UID + 2 * randomInt(UID_PAIRS)
+}
+
 /** Returns what all pods of an engine have in common. */
 function podBasics(
   options: KubernetesEngineOptions,
@@ -139,7 +147,7 @@ async function createWith(
 ): Promise<Sandbox | undefined> {
   const { signal, onWaiting = () => undefined } = given
   const timeoutMs = options.startTimeoutMs ?? START_MS
-  const directories = await findDirectories(spec, options.volumeClaims)
+  const directories = await findDirectories(spec, options)
   const plan: PodPlan = {
     name: `sandglass-${randomUUID()}`,
     ...podBasics(options),
@@ -147,7 +155,7 @@ async function createWith(
     cpuRequest: options.cpuRequest,
     spec,
     directories,
-    uid: FIRST_UID + 2 * randomInt(UID_PAIRS),
+    uid: drawUid(options),
     marks: at.marks,
     programs: at.programs,
     gvisor,
@@ -174,27 +182,31 @@ async function createWith(
       return undefined
     }
     verify(ready, plan)
+    assertUserNamespace(ready, plan)
     return sandboxOf(plan, pod, ready, network !== undefined)
   } catch (error) {
     const why = isSilent(error, pod) ? await findFailure(at.cluster, plan) : undefined
     await pod.kill()
     if (why !== undefined) throw why
     if (pod.lastOutput().includes(WITHOUT_PEERS)) return undefined
-    if (pod.lastOutput().includes(EMPTY_CLAIM)) throw emptyClaimError(plan, pod.lastOutput())
+    if (pod.lastOutput().includes(WRONG_VOLUME)) throw volumeError(plan, pod.lastOutput())
     throw error instanceof SandglassError
       ? error
       : new SandglassError('sandbox_setup_failed', messageOf(error), { cause: error })
   }
 }
 
-/** The words of harness/join.py for a directory that its claim does not have. */
-const EMPTY_CLAIM = 'the claim has nothing there'
+/** The words of harness/join.py for a directory that its volume does not have. */
+const WRONG_VOLUME = 'the volume has '
 
-function emptyClaimError({ directories }: PodPlan, words: string): SandglassError {
-  const claims = directories.flatMap((one) => (isSent(one) ? [] : [`${one.claimName} (${one.subPath || '/'})`]))
+function volumeError({ directories }: PodPlan, words: string): SandglassError {
+  const volumes = mountedOf(directories).map((one) => {
+    const [option, source] = 'image' in one ? ['volumeImages', one.image] : ['volumeClaims', one.claimName]
+    return `kubernetes.${option}: ${source} (${one.subPath || '/'})`
+  })
   return new SandglassError(
     'packages_unreadable',
-    `kubernetes.volumeClaims: ${claims.join(', ')}: ${words.trim()}; check the paths in the claim, and that other users may read them`,
+    `${volumes.join(', ')}: ${words.trim()}; check the paths in the volume, and that other users may read them`,
   )
 }
 

@@ -22,6 +22,7 @@ export const kubernetesModule: EngineModule<KubernetesEngineOptions> = {
       probes['runtime_class'] === null ? "the cluster's own" : `RuntimeClass ${String(probes['runtime_class'])}`,
     ],
     ['processes', `counted by ${String(probes['pids_counted_by'])}`],
+    ['users', `${probes['user_namespace'] === true ? 'a' : 'no'} user namespace (option kubernetes.hostUsers)`],
   ],
   listResources: async (options = {}) => toResources(await listResources(await connect(options))),
   pruneOrphans: async (options = {}) => toResources(await removeOrphans(await connect(options))),

@@ -35,6 +35,11 @@ export interface KubernetesEngineOptions {
   /** A RuntimeClass of the cluster. Default: the cluster's own runtime. One of gVisor raises the level. */
   readonly runtimeClassName?: string
   /**
+   * `hostUsers` of the spec of a pod. With false, each pod has a user namespace of its own, in which its uids are none of the node. It
+   * is refused if a pod has none all the same (`feature_unavailable`). Default: left to the cluster, which means true.
+   */
+  readonly hostUsers?: boolean
+  /**
    * The CPUs that the scheduler reserves for a sandbox, at least 0.01. Default: its limit, so that a node never has more sandboxes
    * than CPUs (QoS class Guaranteed). Idle sandboxes use next to none.
    */
@@ -45,6 +50,12 @@ export interface KubernetesEngineOptions {
    * others are sent to each pod. Default: none.
    */
   readonly volumeClaims?: Readonly<Record<string, string>>
+  /**
+   * Images, by the directory of this host that has the same content: `{ '/mnt/envs/ml': 'registry.example/envs/ml:3' }`. Directories
+   * as in `volumeClaims` that are below such a path are mounted from the image, read-only (`volumes[].image`). Of paths in both
+   * options the longest decides, of equal ones that of the claim. The nodes pull the images as they pull `image`. Default: none.
+   */
+  readonly volumeImages?: Readonly<Record<string, string>>
   /**
    * The time that a pod may take to be scheduled and to pull its image, then to get its packages, then to become ready, each in
    * milliseconds. Default 60,000.

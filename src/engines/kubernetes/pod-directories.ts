@@ -3,9 +3,13 @@ import { resolve, sep } from 'node:path'
 import { SandglassError } from '../../errors/index.ts'
 import { INSIDE, type SandboxSpec } from '../../sandbox/index.ts'
 import { type Listing, listDirectory } from './directory.ts'
+import type { KubernetesEngineOptions } from './options.ts'
 
 /** A directory that a pod has read-only, where scripts import from. */
-export type PodDirectory = SentDirectory | ClaimedDirectory
+export type PodDirectory = SentDirectory | MountedDirectory
+
+/** A directory of a volume that the user named. */
+export type MountedDirectory = ClaimedDirectory | ImageDirectory
 
 interface Place {
   /** The name of its volume. */
@@ -26,16 +30,23 @@ export interface ClaimedDirectory extends Place {
   readonly subPath: string
 }
 
-/** The option `kubernetes.volumeClaims`: names of claims by directories of this host. */
-export type VolumeClaims = Readonly<Record<string, string>>
+/** A directory of an image, which the runtime of the node mounts. */
+export interface ImageDirectory extends Place {
+  readonly image: string
+  /** Empty for all of it. */
+  readonly subPath: string
+}
+
+/** The options with the volumes of the user: names of claims and of images, by directories of this host. */
+export type Volumes = Pick<KubernetesEngineOptions, 'volumeClaims' | 'volumeImages'>
 
 /**
- * Finds the directories of a spec: in a claim, or on this host.
+ * Finds the directories of a spec: in a volume of the user, or on this host.
  * @throws SandglassError `packages_unreadable`.
  */
 export async function findDirectories(
   { packages, toolsDir }: SandboxSpec,
-  claims: VolumeClaims = {},
+  volumes: Volumes = {},
 ): Promise<readonly PodDirectory[]> {
   const wanted = [
     { option: 'packages', directory: packages, name: 'packages', path: INSIDE.packages },
@@ -43,10 +54,10 @@ export async function findDirectories(
   ] as const
   const found = wanted.map(async ({ option, directory, name, path }) => {
     if (directory === undefined) return []
-    const claimed = claimOf(directory, claims)
-    if (claimed === undefined) return [{ name, path, listing: await listDirectory(option, directory) }]
+    const volume = volumeWith(directory, volumes)
+    if (volume === undefined) return [{ name, path, listing: await listDirectory(option, directory) }]
     await assertNoFile(option, directory)
-    return [{ name, path, ...claimed }]
+    return [{ name, path, ...volume }]
   })
   return (await Promise.all(found)).flat()
 }
@@ -56,18 +67,31 @@ export function isSent(directory: PodDirectory): directory is SentDirectory {
   return 'listing' in directory
 }
 
+/** The directories that are mounted from volumes of the user. */
+export function mountedOf(directories: readonly PodDirectory[]): readonly MountedDirectory[] {
+  return directories.filter((one): one is MountedDirectory => !isSent(one))
+}
+
+/** The images from which directories are mounted. */
+export function imagesOf(directories: readonly PodDirectory[]): readonly string[] {
+  return mountedOf(directories).flatMap((one) => ('image' in one ? [one.image] : []))
+}
+
 /** The memory in a pod of the directories that are sent to it. */
 export function sentBytes(directories: readonly PodDirectory[]): number {
   return directories.filter(isSent).reduce((sum, { listing }) => sum + listing.memoryBytes, 0)
 }
 
-/** The claim that has a directory of this host: the one of the longest prefix. */
-export function claimOf(
+/** The volume that has a directory of this host: the one of the longest prefix. */
+export function volumeWith(
   directory: string,
-  claims: VolumeClaims,
-): Pick<ClaimedDirectory, 'claimName' | 'subPath'> | undefined {
-  const [best] = Object.entries(claims)
-    .map(([prefix, claimName]) => ({ root: resolve(prefix), claimName }))
+  { volumeClaims = {}, volumeImages = {} }: Volumes,
+): Omit<ClaimedDirectory, keyof Place> | Omit<ImageDirectory, keyof Place> | undefined {
+  const volumes = [
+    ...Object.entries(volumeClaims).map(([path, claimName]) => ({ root: resolve(path), source: { claimName } })),
+    ...Object.entries(volumeImages).map(([path, image]) => ({ root: resolve(path), source: { image } })),
+  ]
+  const [best] = volumes
     .filter(({ root }) => directory === root || directory.startsWith(root.endsWith(sep) ? root : root + sep))
     .toSorted((a, b) => b.root.length - a.root.length)
   if (best === undefined) return undefined
@@ -75,7 +99,7 @@ export function claimOf(
     .slice(best.root.length)
     .split(sep)
     .filter((part) => part !== '')
-  return { claimName: best.claimName, subPath: subPath.join('/') }
+  return { ...best.source, subPath: subPath.join('/') }
 }
 
 /** The volume need not be mounted on this host. Where it is, a wrong path is told before a pod starts. */

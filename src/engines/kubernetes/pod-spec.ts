@@ -18,15 +18,17 @@ import {
 } from '../../sandbox/index.ts'
 import type { KubernetesEngineOptions } from './options.ts'
 import { ISOLATED, type OwnerMarks } from './owner.ts'
-import { isSent, type PodDirectory, sentBytes } from './pod-directories.ts'
+import { isSent, mountedOf, type PodDirectory, sentBytes } from './pod-directories.ts'
 import type { PodPrograms } from './programs.ts'
 
-/** The fields of a pod's spec that say where it runs and how its image is pulled. */
-export type Placement = Pick<V1PodSpec, 'imagePullSecrets' | 'nodeSelector' | 'tolerations'>
+/** The fields of a pod's spec that say where it runs, among which users, and how its image is pulled. */
+export type Placement = Pick<V1PodSpec, 'hostUsers' | 'imagePullSecrets' | 'nodeSelector' | 'tolerations'>
 
 /** Makes them from the options. */
-export function placementOf({ imagePullSecrets, nodeSelector, tolerations }: KubernetesEngineOptions): Placement {
+export function placementOf(options: KubernetesEngineOptions): Placement {
+  const { hostUsers, imagePullSecrets, nodeSelector, tolerations } = options
   return {
+    ...(hostUsers === undefined ? {} : { hostUsers }),
     ...(imagePullSecrets === undefined ? {} : { imagePullSecrets: imagePullSecrets.map((name) => ({ name })) }),
     ...(nodeSelector === undefined ? {} : { nodeSelector: { ...nodeSelector } }),
     ...(tolerations === undefined ? {} : { tolerations: tolerations.map((one) => ({ ...one })) }),
@@ -246,7 +248,10 @@ function joinConfig(plan: PodPlan): string {
     start_sec: plan.startSec,
     gvisor: plan.gvisor,
     sizes: Object.fromEntries(scratchOf(plan).map(({ path, bytes }) => [path, bytes])),
-    claimed: plan.directories.filter((one) => !isSent(one)).map(({ path }) => path),
+    // With the path that must be in the image: some runtimes mount all of it instead.
+    volumes: Object.fromEntries(
+      mountedOf(plan.directories).map((one) => [one.path, 'image' in one ? one.subPath : '']),
+    ),
   })
 }
 
@@ -286,6 +291,7 @@ function mountOfDirectory(directory: PodDirectory): V1VolumeMount {
 function volumeOf(directory: PodDirectory): V1Volume {
   const { name } = directory
   if (isSent(directory)) return inMemory(name, directory.listing.volumeBytes)
+  if ('image' in directory) return { name, image: { reference: directory.image } }
   return { name, persistentVolumeClaim: { claimName: directory.claimName, readOnly: true } }
 }
 

@@ -124,4 +124,5 @@ const REMEDIES: Record<string, string> = {
   image_missing: 'name an image that the nodes can pull with the option kubernetes.image (--image)',
   runtime_unknown: 'create the RuntimeClass, or leave out the option kubernetes.runtimeClassName',
   python_missing: 'choose an image with Python 3.10 or later',
+  feature_unavailable: 'leave out the option that the message names, or use a cluster that has it',
 }

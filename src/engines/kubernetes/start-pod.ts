@@ -6,6 +6,8 @@ import type { Cluster } from './cluster.ts'
 import { statusOf } from './explain.ts'
 import { ManagedPod, pollPod, removePod } from './pod.ts'
 import { containerIn } from './pod-end.ts'
+import { imagesOf } from './pod-directories.ts'
+import { assertKept, explainNode } from './pod-features.ts'
 import { podOf, type PodPlan, RELAY, relayCommand, SANDBOX } from './pod-spec.ts'
 import { attach } from './relay-channel.ts'
 
@@ -77,17 +79,16 @@ function isConflictOfName(error: SandglassError): boolean {
   return error.message.includes('already exists')
 }
 
-async function untilRunning(
-  cluster: Cluster,
-  { plan: { name, image }, timeoutMs, signal, onWaiting }: PodStart,
-): Promise<V1Pod> {
+async function untilRunning(cluster: Cluster, { plan, timeoutMs, signal, onWaiting }: PodStart): Promise<V1Pod> {
+  const { name } = plan
   let last: V1Pod | undefined
   let told = ''
   const isRunning = (pod: V1Pod | undefined): boolean => {
     last = pod
     if (pod === undefined)
       throw new SandglassError('kubernetes_refused', `the pod ${name} was deleted while it started`)
-    assertStarting(pod, image)
+    assertKept(pod, plan)
+    assertStarting(pod, plan)
     if ([SANDBOX, RELAY].every((one) => containerIn(pod, one)?.state?.running !== undefined)) return true
     const words = describe(pod)
     if (words !== told) onWaiting((told = words))
@@ -99,10 +100,11 @@ async function untilRunning(
     return last
   } catch (error) {
     if (!(error instanceof SandglassError) || error.code !== 'sandbox_setup_failed' || last === undefined) throw error
-    throw new SandglassError(
-      isUnschedulable(last) ? 'kubernetes_refused' : 'sandbox_setup_failed',
-      `the pod did not start within ${timeoutMs} ms: ${describe(last)}`,
-    )
+    assertStarting(last, plan) // throws what it threw before: then the time is not over
+    const why = `the pod did not start within ${timeoutMs} ms: ${describe(last)}`
+    throw isUnschedulable(last)
+      ? new SandglassError('kubernetes_refused', why)
+      : new SandglassError('sandbox_setup_failed', `${why}; see the events of the pod${explainNode(plan)}`)
   }
 }
 
@@ -117,17 +119,29 @@ const WAITING: readonly (readonly [RegExp, ErrorCode, string])[] = [
 ]
 
 /** Throws if the pod can not start any more. */
-function assertStarting(pod: V1Pod, image: string): void {
+function assertStarting(pod: V1Pod, plan: PodPlan): void {
+  const { image } = plan
   for (const { name, state } of pod.status?.containerStatuses ?? []) {
     const { reason = '', message = '' } = state?.waiting ?? {}
     const known = WAITING.find(([pattern]) => pattern.test(reason))
     if (known !== undefined) {
-      throw new SandglassError(known[1], `the image ${image}: ${cut(`${reason}: ${message}`)}; ${known[2]}`)
+      const [, code, remedy] = known
+      const which = code === 'image_missing' ? missingImage(plan, message) : image
+      const more = code === 'image_missing' ? '' : explainNode(plan)
+      throw new SandglassError(code, `the image ${which}: ${cut(`${reason}: ${message}`)}; ${remedy}${more}`)
     }
     if (state?.terminated !== undefined) throw endedError(name, image, state.terminated)
   }
   if (pod.status?.phase === 'Failed')
     throw new SandglassError('sandbox_setup_failed', `the pod failed: ${describe(pod)}`)
+}
+
+/** The image that Kubernetes names: that of the containers, or of a volume. */
+function missingImage({ image, directories }: PodPlan, message: string): string {
+  const [named = image] = [image, ...imagesOf(directories)]
+    .filter((one) => message.includes(one))
+    .toSorted((a, b) => b.length - a.length)
+  return named
 }
 
 function endedError(

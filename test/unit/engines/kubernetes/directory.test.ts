@@ -7,7 +7,7 @@ import { inflateSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Archive, Archives } from '../../../../src/engines/kubernetes/archive.ts'
 import { listDirectory } from '../../../../src/engines/kubernetes/directory.ts'
-import { claimOf, findDirectories } from '../../../../src/engines/kubernetes/pod-directories.ts'
+import { findDirectories, volumeWith } from '../../../../src/engines/kubernetes/pod-directories.ts'
 import { resolveLimits, sandboxLimits } from '../../../../src/sandbox/index.ts'
 
 const LIMITS = sandboxLimits(resolveLimits())
@@ -148,21 +148,27 @@ describe('a directory for pods', () => {
   })
 })
 
-describe('volume claims', () => {
-  const claims = { '/mnt/envs': 'envs', '/mnt/envs/gpu/': 'gpu', '/': 'all' }
+describe('volumes', () => {
+  const volumes = {
+    volumeClaims: { '/mnt/envs': 'envs', '/mnt/envs/gpu/': 'gpu', '/': 'all' },
+    volumeImages: { '/mnt/envs/ml': 'ml:3', '/mnt': 'mnt:1', '/mnt/envs': 'less' },
+  }
 
   test.each([
     ['/mnt/envs/a/b', { claimName: 'envs', subPath: 'a/b' }],
     ['/mnt/envs', { claimName: 'envs', subPath: '' }],
     ['/mnt/envs/gpu/torch', { claimName: 'gpu', subPath: 'torch' }],
-    ['/mnt/envs2', { claimName: 'all', subPath: 'mnt/envs2' }],
-  ])('%s is in the claim of the longest prefix', (directory, claimed) => {
-    expect(claimOf(directory, claims)).toEqual(claimed)
+    ['/envs2', { claimName: 'all', subPath: 'envs2' }],
+    ['/mnt/envs2', { image: 'mnt:1', subPath: 'envs2' }],
+    ['/mnt/envs/ml', { image: 'ml:3', subPath: '' }],
+    ['/mnt/envs/ml/a', { image: 'ml:3', subPath: 'a' }],
+  ])('%s is in the volume of the longest prefix', (directory, volume) => {
+    expect(volumeWith(directory, volumes)).toEqual(volume)
   })
 
-  test('a directory of a claim need not be on this host, and one that is elsewhere is sent', async () => {
+  test('a directory of a volume need not be on this host, and one that is elsewhere is sent', async () => {
     const spec = { limits: LIMITS, packages: '/mnt/envs/ml', toolsDir: root }
-    const [packages, tools] = await findDirectories(spec, { '/mnt/envs': 'envs' })
+    const [packages, tools] = await findDirectories(spec, { volumeClaims: { '/mnt/envs': 'envs' } })
     expect(packages).toEqual({ name: 'packages', path: '/packages', claimName: 'envs', subPath: 'ml' })
     expect(tools).toMatchObject({ name: 'tools', path: '/tools', listing: { directory: root } })
   })

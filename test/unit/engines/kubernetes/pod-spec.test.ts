@@ -121,7 +121,32 @@ describe('the pod of a sandbox', () => {
     ])
     expect(beside?.resources?.requests).toEqual(beside?.resources?.limits)
     expect(JSON.parse(own?.args?.[0] ?? '')).toMatchObject({ import_paths: ['/packages'], tools: '/tools' })
-    expect(JSON.parse(own?.args?.[1] ?? '')).toMatchObject({ claimed: ['/tools'] })
+    expect(JSON.parse(own?.args?.[1] ?? '')).toMatchObject({ volumes: { '/tools': '' } })
+  })
+
+  test('has directories of images read-only, of which the sandbox checks the path', () => {
+    const packages = { name: 'packages', path: '/packages', image: 'envs:1', subPath: '' } as const
+    const tools = { name: 'tools', path: '/tools', image: 'tools@sha256:0a', subPath: 'a/b' } as const
+    const pod = podOf({ ...PLAN, directories: [packages, tools] }).spec
+    const [own, beside] = pod?.containers ?? []
+    expect(own?.volumeMounts?.slice(-2)).toEqual([
+      { name: 'packages', mountPath: '/packages', readOnly: true },
+      { name: 'tools', mountPath: '/tools', readOnly: true, subPath: 'a/b' },
+    ])
+    expect(pod?.volumes?.slice(-2)).toEqual([
+      { name: 'packages', image: { reference: 'envs:1' } },
+      { name: 'tools', image: { reference: 'tools@sha256:0a' } },
+    ])
+    expect(beside).toEqual(relay)
+    expect(JSON.parse(own?.args?.[0] ?? '')).toMatchObject({ import_paths: ['/packages'], tools: '/tools' })
+    expect(JSON.parse(own?.args?.[1] ?? '')).toMatchObject({ volumes: { '/packages': '', '/tools': 'a/b' } })
+  })
+
+  test('asks for a user namespace only where it is told to', () => {
+    expect(Object.keys(spec ?? {})).not.toContain('hostUsers')
+    for (const hostUsers of [true, false]) {
+      expect(podOf({ ...PLAN, placement: placementOf({ hostUsers }) }).spec).toMatchObject({ hostUsers })
+    }
   })
 
   test('tells neither container a secret', () => {
@@ -169,6 +194,9 @@ describe('options', () => {
     [{ tolerations: [{ keys: 'x' }] }, 'kubernetes.tolerations: must be a list of objects with key'],
     [{ volumeClaims: { envs: 'envs' } }, 'kubernetes.volumeClaims: must be names of claims by absolute paths'],
     [{ volumeClaims: { '/envs': '../x' } }, 'kubernetes.volumeClaims: must be names of claims'],
+    [{ volumeImages: { envs: 'envs:1' } }, 'kubernetes.volumeImages: must be names of images by absolute paths'],
+    [{ volumeImages: { '/envs': 'BAD NAME' } }, 'kubernetes.volumeImages: must be names of images'],
+    [{ hostUsers: 'no' }, 'kubernetes.hostUsers: must be true or false, not "no"'],
     [{ cpuRequest: 0 }, 'kubernetes.cpuRequest: must be a number of CPUs from 0.01'],
     [{ startTimeoutMs: 0 }, 'kubernetes.startTimeoutMs: must be a number of milliseconds'],
     [{ context: '' }, 'kubernetes.context: must be the name of a context'],
