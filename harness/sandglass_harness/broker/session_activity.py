@@ -3,7 +3,7 @@
 import os
 import time
 
-from ..caps import MAX_MISSING_ITEMS, MAX_WARNING
+from ..caps import MAX_MISSING_ITEMS
 from ..text import cut_head
 from .activity import ProcessActivity
 from .cell_activity import LOST, ROLLED_BACK
@@ -24,6 +24,7 @@ MAX_KILL_SEC = KILL_SEC + AWAIT_SEC  # if no copy had to be awaited
 ADOPT_SEC = 1.5  # for a copy to become the head
 MAX_RETURNS = 5  # to a copy between two cells; a state that ends its process each time would use CPU time forever
 MAX_UNEXPECTED = 1000  # messages that are no answer to a command
+MAX_TOLD = 4000  # characters of a warning about the state; a list of what is missing may have 10,000
 LOST_CODE = "lost"
 LOST_KEEPER = "the process that owns its processes ended"
 STARTING, AWAITING, KILLING, ADOPTING = "starting", "awaiting", "killing", "adopting"
@@ -472,4 +473,4 @@ def _message_of_lost_head(lacking, missing):
     """Returns the warning for a session whose process ended while no cell ran."""
     went_back = "to the state after it" if not lacking else f"to an earlier state, which lacks {lacking[0]}"
     rest = f"; this could not be restored: {'; '.join(missing)}" if missing else ""
-    return cut_head(f"the process of the session ended after the last cell; the session went back {went_back}{rest}", MAX_WARNING)
+    return cut_head(f"the process of the session ended after the last cell; the session went back {went_back}{rest}", MAX_TOLD)

@@ -1,8 +1,7 @@
 """A branch: a session that begins with the state of another one."""
 
-from ..caps import MAX_WARNING
 from ..text import cut_head
-from .session_activity import LOST_CODE, SessionActivity
+from .session_activity import LOST_CODE, MAX_TOLD, SessionActivity
 from .session_copies import NO_CHECKPOINT, UNKNOWN
 
 
@@ -78,7 +77,7 @@ class BranchActivity(SessionActivity):
         if not self._is_ready:
             self._is_ready = True
             if self.missing:
-                message = cut_head(f"this branch began without a part of the state; {'; '.join(self.missing)}", MAX_WARNING)
+                message = cut_head(f"this branch began without a part of the state; {'; '.join(self.missing)}", MAX_TOLD)
                 self._warnings.append({"code": "branch_lacks_state", "message": message})
             self.send({"type": "session_ready", "checkpoint": self.checkpoint, "missing": self.missing})
         super().on_adopted()
