@@ -14,7 +14,8 @@ const { skip, options, admin, config } = await requireCluster()
 const NAME = 'sandglass-app'
 const IMAGE = 'sandglass-app:1'
 const PORT = 8080
-const READY_MS = 90_000
+/** A container that ended is started again after 10, 20 and 40 s. */
+const READY_MS = 180_000
 /** Kubernetes deletes what belonged to a pod soon after it. */
 const COLLECTED_MS = 30_000
 const [IMPORT, BRIDGE] = ['IMPORT', 'BRIDGE'].map((name) => process.env[`SANDGLASS_TEST_KUBERNETES_${name}`] ?? '') as [
@@ -29,7 +30,7 @@ if (IMPORT === '')
 describe.skipIf(skip || IMPORT === '')('an application in the cluster', () => {
   test(
     'serves runs in three replicas, and one that is killed takes its sandboxes along and costs the others nothing',
-    { timeout: 300_000 },
+    { timeout: 600_000 },
     async () => {
       importApplicationImage(IMAGE, IMPORT)
       await using network = BRIDGE === '' ? undefined : await connectPods(BRIDGE, config, `${NAME}-`)

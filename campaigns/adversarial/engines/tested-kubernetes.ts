@@ -7,7 +7,7 @@ export const KUBERNETES: TestedEngine = {
   // The groups that pods and their runtime decide. The rest is the same harness, broker and host as in containers of Docker.
   groups: ['isolation-and-processes', 'network', 'resource-exhaustion'],
   // These meet the channel over the API server, the environment of the host, and the processes of a pod.
-  also: ['CTL-010', 'CTL-028', 'CTL-038', 'POL-013', 'PRO-014', 'PRO-020', 'PRO-037', 'SEC-001', 'SEC-012'],
+  also: ['CTL-010', 'CTL-028', 'CTL-038', 'PRO-014', 'PRO-020', 'PRO-037', 'SEC-001', 'SEC-012'],
   async ready() {
     // It loads the client of Kubernetes.
     const { requireCluster } = await import('../../../test/support/kubernetes-cluster.ts')
