@@ -80,9 +80,9 @@ const RANGES = {
  * @throws SandglassError `invalid_request` or `limits_do_not_fit`, naming the limit.
  */
 export function resolveLimits(given: ResourceLimits = {}): Required<ResourceLimits> {
-  const known = new Set(Object.keys(RANGES))
   for (const name of Object.keys(given)) {
-    if (!known.has(name)) throw new TypeError(`limits.${name}: unknown limit; the limits are ${[...known].join(', ')}`)
+    if (Object.hasOwn(RANGES, name)) continue
+    throw new TypeError(`limits.${name}: unknown limit; the limits are ${Object.keys(RANGES).join(', ')}`)
   }
   const memoryBytes = checkLimit('memoryBytes', given.memoryBytes)
   const room = Math.floor((memoryBytes - MEMORY_RESERVE) / TMPFS_PER_DISK)

@@ -3,6 +3,7 @@ export function definedOf<T extends object, K extends keyof T>(
   given: T,
   names: readonly K[],
 ): { [P in K]?: Exclude<T[P], undefined> } {
-  const entries = names.filter((name) => given[name] !== undefined).map((name) => [name, given[name]])
-  return Object.fromEntries(entries) as { [P in K]?: Exclude<T[P], undefined> }
+  const defined: Partial<Pick<T, K>> = {}
+  for (const name of names) if (given[name] !== undefined) defined[name] = given[name]
+  return defined as { [P in K]?: Exclude<T[P], undefined> }
 }

@@ -32,6 +32,8 @@ export interface SpanAttributes {
 }
 
 const silent = new AsyncLocalStorage<true>()
+/** The channels that were used: to look one up takes longer than to ask whether it has a subscriber. */
+const channels = new Map<SpanName, TracingChannel<SpanAttributes, SpanAttributes>>()
 
 /**
  * Runs a function as a span: `asyncEnd` of its channel is its end, `error` its failure. Costs nothing without a subscriber.
@@ -69,11 +71,19 @@ function subscribedChannelOf(
   name: SpanName,
   attributes: SpanAttributes,
 ): TracingChannel<SpanAttributes, SpanAttributes> | undefined {
-  const span = tracingChannel<SpanAttributes, SpanAttributes>(`sandglass:${name}`)
+  const span = channelOf(name)
   // A cleanup is part of no other operation, so it is never silent, even if the idle timer was set during a silent operation.
   const isSilent = name !== 'workspace.cleanup' && silent.getStore() === true
   if (!span.hasSubscribers || isSilent) return undefined
   const trace = currentTrace()
   if (trace !== undefined) attributes.trace_id = trace.traceId
   return span
+}
+
+function channelOf(name: SpanName): TracingChannel<SpanAttributes, SpanAttributes> {
+  const known = channels.get(name)
+  if (known !== undefined) return known
+  const made = tracingChannel<SpanAttributes, SpanAttributes>(`sandglass:${name}`)
+  channels.set(name, made)
+  return made
 }

@@ -8,6 +8,7 @@ from ..libc import PR_GET_NO_NEW_PRIVS, kernel_log, landlock_abi, prctl, set_dum
 from . import control_group
 
 MAX_GROWTH_BYTES = 16 << 20
+_STATUS_BYTES = 16 << 10  # more than /proc/PID/status has; the kernel gives all of it to one read
 _PAGE_BYTES = resource.getpagesize()
 _PF_EXITING = 4  # of linux/sched.h
 # Programs that scripts often need and that not every system has.
@@ -61,8 +62,11 @@ def status_field(pid, name):
 def status_fields(pid, names):
     """Returns the values of lines of /proc/PID/status, None for a missing line."""
     try:
-        with open(f"/proc/{pid}/status", "rb") as file:
-            text = b"\n" + file.read()  # searched, not split: a broker reads it after every cell
+        fd = os.open(f"/proc/{pid}/status", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            text = b"\n" + os.read(fd, _STATUS_BYTES)  # searched, not split: a broker reads it after every cell
+        finally:
+            os.close(fd)
     except OSError:
         return [None for _ in names]
     return [_line_of(text, name) for name in names]

@@ -53,7 +53,7 @@ def rehearse(fd=FRAME_FD):
     """Serves a request without reports, to touch the memory that every run touches. Page faults after a fork, including those of
     code, dominate the time of a short run. `fd` is writable; nothing is written to it."""
     before = emit.current
-    _serve(_parse(bytearray(_REHEARSAL)), emit.SilentEmitter(fd), _NOTHING_LOADED, None, finishes=False)
+    _serve(parse(bytearray(_REHEARSAL)), emit.SilentEmitter(fd), _NOTHING_LOADED, None, finishes=False)
     emit.use(before)
     explain.forget_source()
 
@@ -76,10 +76,10 @@ def receive():
 
 
 def _receive_message():
-    return _parse(_read_exactly(struct.unpack("=I", _read_exactly(4))[0]))
+    return parse(_read_exactly(struct.unpack("=I", _read_exactly(4))[0]))
 
 
-def _parse(message):
+def parse(message):
     """Parses the broker's JSON, as json.loads does but without the search for an encoding and for spaces around it."""
     return _scan(message.decode(), 0)[0]
 

@@ -1,6 +1,5 @@
 """Runs the cells of a session in this process, one after the other, in the same globals."""
 
-import json
 import os
 import sys
 
@@ -11,7 +10,7 @@ from ..script.convert import to_json_with_nulls
 from ..wire import encode
 from . import cells, hints
 
-_REHEARSAL = """{"script": "1", "inputs": {}, "secrets": {}, "limits": {}, "deadline": null, "timeout_text": "30", "announces_script": false,
+_REHEARSAL = b"""{"script": "1", "inputs": {}, "secrets": {}, "limits": {}, "deadline": null, "timeout_text": "30", "announces_script": false,
 "tools": null, "tool_sources": null, "stdin_base64": null, "preamble": null, "postamble": null, "check": null, "cell": {"number":
 0}}"""
 MAX_ITEMS = 100_000  # at all depths of a value that is converted to JSON; walking a larger one takes too long
@@ -35,9 +34,7 @@ class Cells:
     def run(self, request):
         """Serves the request of one cell, and reports that it is finished. Returns its exit code: 1 after an error, else 0."""
         self._take_input(request.get("stdin_base64"))
-        before = {name: os.environ.get(name) for name in request["secrets"]}
-        os.environ.update(request["secrets"])
-        text.hide(request["secrets"])
+        before = self._hide_secrets(request["secrets"])
         self._code, self._pid = None, os.getpid()
         try:
             self._serve(request)
@@ -73,7 +70,12 @@ class Cells:
         """Does what every cell does, without an effect. After a fork, memory is shared with the copy until it is written to, and
         these page faults would dominate the time of a short cell."""
         try:
-            json.loads(_REHEARSAL)
+            request = script_process.parse(_REHEARSAL)
+            self._restore_environment({}, self._hide_secrets(request["secrets"]))
+            emit.allow_interrupt(False)
+            emit.disarm()
+            runtime.load_sources([], self._scope, self._emitter)
+            self._scope.update(request["inputs"])
             value = cells.rehearse()
             if not _is_large(value):
                 to_json_with_nulls(value)
@@ -140,6 +142,13 @@ class Cells:
             script_process.give_input(content)
             sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)
         self._has_input = content is not None
+
+    def _hide_secrets(self, secrets):
+        """Puts the secrets of a cell into the environment, and hides them in cut texts. Returns what they replace there."""
+        before = {name: os.environ.get(name) for name in secrets}
+        os.environ.update(secrets)
+        text.hide(secrets)
+        return before
 
     def _restore_environment(self, secrets, before):
         for name, value in secrets.items():

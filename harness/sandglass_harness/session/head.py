@@ -142,6 +142,7 @@ class Head:
         for fd in fds:
             os.close(fd)
         if not self._is_copy and not self._has_command():
+            self._find_changed_files()
             self._cells.rehearse()
 
     def _fork_twice(self, fds, is_alone):
@@ -212,12 +213,16 @@ class Head:
 
     def _tell_changed_files(self):
         """Tells the broker which open files have changed since the last cell, so that a rollback of the next one keeps that."""
-        try:
-            changed = descriptors.find_changed(self._opened)
-        except Exception:  # cells have changed Python
-            changed = None
+        changed = self._find_changed_files()
         if changed != []:
             self._answer(b"G", changed)
+
+    def _find_changed_files(self):
+        """Returns None if they cannot be found."""
+        try:
+            return descriptors.find_changed(self._opened)
+        except Exception:  # cells have changed Python
+            return None
 
     def _take_over(self, mark, is_branch, changed, removes):
         """Becomes the head, with the state at the time of the fork. Programs inherit the mark, by which the keeper recognises this
