@@ -29,7 +29,6 @@ import {
 import type { PoolStats } from './pool/index.ts'
 import type { ApproveOptions, PendingCall } from './review/index.ts'
 import type { ResourceLimits, SandboxEngine, SandboxReport } from './sandbox/index.ts'
-import { limitsOfRun } from './run-spec.ts'
 import { packagesOf, type PreparedPackages, type PrepareOptions, ScriptRunner } from './script-runner.ts'
 import { definedOf, type NamedPackage } from './support/index.ts'
 import { type SessionHost, TaskHost, TaskSession, WorkspaceHost } from './task-host.ts'
@@ -281,11 +280,11 @@ function planTask<T>(runner: ScriptRunner, task: string, given: SolveOptions<T>)
 /** The limits of a task. A workspace has its limits already; a script in it may only request lower ones. */
 function limitsOfTask(
   runner: ScriptRunner,
-  limits: ResourceLimits = {},
+  limits: ResourceLimits | undefined,
   workspace: Workspace | undefined,
 ): ResourceLimits {
-  const lesser = workspace === undefined ? {} : definedOf(limits, ['memoryBytes', 'cpus', 'pids', 'diskBytes'])
-  return { ...limitsOfRun({ ...runner.options.limits, ...limits }), ...lesser }
+  const lesser = workspace === undefined ? {} : definedOf(limits ?? {}, ['memoryBytes', 'cpus', 'pids', 'diskBytes'])
+  return { ...runner.limitsOf(limits), ...lesser }
 }
 
 async function* streamTask<T>(planned: PlannedTask<T>): AsyncGenerator<SolveEvent<T>, void, void> {

@@ -366,11 +366,12 @@ export class ScriptRunner {
   /** The standard input of a run. A stream is read without a lease. */
   #readInput<T>({ stdin, limits, signal }: RunOptions<T>): Promise<RunRequest['stdin']> | RunRequest['stdin'] {
     if (!isStdinStream(stdin)) return stdin
-    const { executionTimeoutSec: timeoutSec = DEFAULT_LIMITS.executionTimeoutSec } = this.#limitsOf(limits)
+    const { executionTimeoutSec: timeoutSec = DEFAULT_LIMITS.executionTimeoutSec } = this.limitsOf(limits)
     return readStdin(stdin, { timeoutSec, signal })
   }
 
-  #limitsOf(limits: ResourceLimits | undefined): ResourceLimits {
+  /** The limits that a run has for itself. @throws SandglassError `invalid_request`; TypeError for a limit that does not exist. */
+  limitsOf(limits: ResourceLimits | undefined): ResourceLimits {
     return limits === undefined ? this.#ownLimits : limitsOfRun({ ...this.options.limits, ...limits })
   }
 
@@ -381,7 +382,7 @@ export class ScriptRunner {
     // A workspace has its limits already; a run in it may only request lower ones.
     const lesser = workspace === undefined ? {} : definedOf(limits ?? {}, ['memoryBytes', 'cpus', 'pids', 'diskBytes'])
     return new ScriptExecutor({
-      limits: { ...this.#limitsOf(limits), ...lesser },
+      limits: { ...this.limitsOf(limits), ...lesser },
       mode,
       onImports,
       ...definedOf(run, ['onIntermediate', 'onLog', 'onEvent']),

@@ -20,6 +20,7 @@ import {
   DEFAULT_LIMITS,
   INSIDE,
   type ReportReason,
+  type ResourceLimits,
   resolveLimits,
   type Sandbox,
   type SandboxCapabilities,
@@ -32,6 +33,7 @@ import { ActivityWorkspace, type BorrowedSandbox, checkFilesInput } from './work
 /** The part of a Sandglass that its workspaces use. */
 export interface WorkspaceOwner {
   readonly options: SandglassOptions
+  limitsOf(limits: ResourceLimits | undefined): ResourceLimits
   environmentFor(request: DependencyRequest): Promise<PreparedEnvironment | undefined>
   startIn<T>(
     wanted: DependencyRequest,
@@ -125,7 +127,7 @@ export class Workspaces {
   /** A sandbox for one script in a workspace. @param group groups the cells of one session and its branches. */
   borrow<T>(workspace: Workspace, run: RunOptions<T>, files: unknown, group?: object): Promise<BorrowedSandbox> {
     const { executionId, secrets = {}, shareSecrets = false, limits, signal } = run
-    const { maxOutputBytes = DEFAULT_LIMITS.maxOutputBytes } = limitsOfRun({ ...this.#owner.options.limits, ...limits })
+    const { maxOutputBytes = DEFAULT_LIMITS.maxOutputBytes } = this.#owner.limitsOf(limits)
     const hasSecrets = Object.keys(secrets).length > 0
     const request = { executionId, files, hasSecrets, shareSecrets, maxOutputBytes, group, signal }
     return this.#openedOf(workspace).activities.borrow(request)

@@ -13,11 +13,13 @@ export function cellOptionsOf(run: RunOptions): CellOptions {
 
 /** The options of the run that a cell is. */
 export function runOptionsOf(cell: CellOptions): RunOptions {
-  const limits = { executionTimeoutSec: cell.timeoutSec, maxOutputBytes: cell.maxOutputBytes }
-  return {
-    ...definedOf(cell, [...SHARED_OPTIONS, 'executionId']),
-    limits: definedOf(limits, ['executionTimeoutSec', 'maxOutputBytes']),
-  }
+  const { timeoutSec: executionTimeoutSec, maxOutputBytes } = cell
+  const shared = definedOf(cell, OF_RUN)
+  if (executionTimeoutSec === undefined && maxOutputBytes === undefined) return shared
+  const limits = { executionTimeoutSec, maxOutputBytes }
+  return { ...shared, limits: definedOf(limits, ['executionTimeoutSec', 'maxOutputBytes']) }
 }
+
+const OF_RUN = [...SHARED_OPTIONS, 'executionId'] as const
 
 const OF_LIMITS = ['timeoutSec', 'maxOutputBytes'] as const

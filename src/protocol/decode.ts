@@ -93,8 +93,8 @@ export interface LineInParts {
 
 /** The line of an `execute`. */
 export function encodeExecute(head: ExecuteHead, body: ExecuteBody): LineInParts {
-  const first = Buffer.from(`{"type":"execute",${JSON.stringify(head).slice(1, -1)}`)
-  return { line: Buffer.concat([first, Buffer.from(`,${JSON.stringify(body).slice(1)}\n`)]), bodyAt: first.length }
+  const first = `{"type":"execute",${JSON.stringify(head).slice(1, -1)}`
+  return { line: Buffer.from(`${first},${JSON.stringify(body).slice(1)}\n`), bodyAt: Buffer.byteLength(first) }
 }
 
 /** Splits the line of an `execute` into a line without the body, and the body as JSON, in pieces. */
