@@ -18,7 +18,7 @@ import {
 } from './options/index.ts'
 import { Redactor } from './redaction/index.ts'
 import { HeldSession } from './session/index.ts'
-import { definedOf, formatValue } from './support/index.ts'
+import { definedOf, formatValue, refuseUnknown } from './support/index.ts'
 import type { Workspaces } from './workspaces.ts'
 
 /** Runs cells: the part of a Sandglass that sessions need. */
@@ -159,7 +159,9 @@ class WorkspaceSession implements Session {
     const { count, leave } = this.#held.take()
     const { id: session, group } = this.#held
     const note = (end: CellEnd): void => this.#held.noteEnd(end, 'was ended')
-    return { turn: { session, group, number: count(), onError, hidden: this.#hidden, onEnd: onEnd ?? note }, leave }
+    const onSent = (): void => this.#held.noteSent()
+    const turn = { session, group, number: count(), onError, hidden: this.#hidden, onSent, onEnd: onEnd ?? note }
+    return { turn, leave }
   }
 
   async run(cell: string, options: CellOptions = {}): Promise<CellResult> {
@@ -186,44 +188,37 @@ class WorkspaceSession implements Session {
     this.#held.interrupt()
   }
 
-  async checkpoint(name?: string, { files = false }: { readonly files?: boolean } = {}): Promise<SessionCheckpoint> {
+  async checkpoint(name?: string, options: { readonly files?: boolean } = {}): Promise<SessionCheckpoint> {
     checkName(name)
-    const { id, grade, lacks } = await this.#held.checkpoint()
-    const stored = files ? await this.#storeFiles(id) : undefined
+    refuseUnknown('checkpoint', options, FILES_OPTION)
+    const storeFiles = async (): Promise<string | null> =>
+      options.files === true ? (await this.#workspace.checkpoint()).id : null
+    const { id, grade, lacks, files } = await this.#held.checkpoint(storeFiles)
     const redactor = this.#redactor()
-    const kept: SessionCheckpoint = {
-      id,
-      name: name ?? null,
-      grade,
-      lacks: lacks.map((text) => redactor.text(text)),
-      files: stored?.id ?? null,
-    }
+    const kept = { id, name: name ?? null, grade, lacks: lacks.map((text) => redactor.text(text)), files }
     this.#kept.set(id, kept)
     return kept
   }
 
-  /** Stores the files of a checkpoint. If that fails, it releases the copy of the process, whose id nobody gets. */
-  async #storeFiles(checkpoint: string): Promise<{ readonly id: string }> {
-    try {
-      return await this.#workspace.checkpoint()
-    } catch (error) {
-      await this.#held.release(checkpoint).catch(() => undefined) // fails if a cell or the end of the session came first
-      throw error
-    }
-  }
-
   async restore(
     checkpoint: SessionCheckpoint | string,
-    { files = false }: { readonly files?: boolean } = {},
+    options: { readonly files?: boolean } = {},
   ): Promise<RestoredState> {
+    refuseUnknown('restore', options, FILES_OPTION)
+    const { files = false } = options
     const { id, files: stored } = this.#find(checkpoint, 'restore()')
     if (files && stored === null)
       throw new SandglassError(
         'invalid_request',
         'files: this checkpoint has no files; make it with checkpoint(name, { files: true })',
       )
-    const { ended, missing, checkpoint: state } = await this.#held.restore(id)
-    if (files && stored !== null) await this.#workspace.restore(stored)
+    const {
+      ended,
+      missing,
+      checkpoint: state,
+    } = await this.#held.restore(id, async () => {
+      if (files && stored !== null) await this.#workspace.restore(stored)
+    })
     const redactor = this.#redactor()
     const redactAll = (texts: readonly string[]): string[] => texts.map((text) => redactor.text(text))
     const kept = files ? SHARED_STAYS : FILES_STAY
@@ -274,7 +269,8 @@ class WorkspaceSession implements Session {
     return found.map(({ name, type, ...sizes }) => ({ name: redactor.text(name), type: redactor.text(type), ...sizes }))
   }
 
-  async complete(code: string, cursor: number = code.length): Promise<string[]> {
+  async complete(code: string, given?: number): Promise<string[]> {
+    const cursor = checkCursor(code, given)
     const names = await this.#held.complete(code.slice(Math.max(0, cursor - COMPLETED_CHARS), cursor))
     const redactor = this.#redactor()
     return names.map((name) => redactor.text(name))
@@ -308,14 +304,24 @@ class WorkspaceSession implements Session {
     return {
       options: { ...runOptionsOf(given), workspace: this.#workspace },
       turn,
-      leave,
+      leave: () => {
+        if (end !== undefined) this.#held.noteEnd(end, 'was ended') // also of a cell whose loop was left
+        leave()
+      },
       finish: (result) => {
         // Without an end, the cell was cancelled before it began, and changed nothing.
-        const known = end ?? UNTOUCHED
+        const known = end ?? this.#untouched()
         this.#held.noteEnd(known, `ended as ${result.status}`)
         return { ...result, ...known, number }
       },
     }
+  }
+
+  #untouched(): CellEnd {
+    const { grade, lacks } = this.#held.state
+    const redactor = this.#redactor()
+    const checkpoint = { grade, lacks: lacks.map((text) => redactor.text(text)) }
+    return { value: null, state: 'kept', checkpoint, missing: [], ended: [] }
   }
 
   #defaultsOfCells(): CellOptions {
@@ -354,6 +360,17 @@ const FILES_STAY = 'files, shared memory and the effects of host tools were not 
 const SHARED_STAYS = 'shared memory and the effects of host tools were not rolled back'
 const MAX_BRANCHES = 16
 const COMPLETED_CHARS = 2000
+const FILES_OPTION = ['files']
+
+/** Returns the place at which code is completed. @throws SandglassError `invalid_request` */
+function checkCursor(code: unknown, cursor: unknown): number {
+  if (typeof code !== 'string')
+    throw new SandglassError('invalid_request', `code: ${formatValue(code)} is not a string`)
+  if (cursor === undefined) return code.length
+  if (Number.isInteger(cursor) && (cursor as number) >= 0 && (cursor as number) <= code.length) return cursor as number
+  const range = `a whole number from 0 to ${code.length}`
+  throw new SandglassError('invalid_request', `cursor: ${formatValue(cursor)} is not ${range}`)
+}
 
 /** @throws SandglassError `invalid_request` */
 function checkName(name: unknown): void {
@@ -382,12 +399,4 @@ interface StartedCell {
   readonly turn: CellTurn
   readonly leave: () => void
   readonly finish: (result: ExecutionResult) => CellResult
-}
-
-const UNTOUCHED: CellEnd = {
-  value: null,
-  state: 'kept',
-  checkpoint: { grade: 'none', lacks: [] },
-  missing: [],
-  ended: [],
 }

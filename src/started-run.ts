@@ -47,7 +47,7 @@ export class LeasedRun<T> implements StartedRun<T> {
         else yield event
       }
     } finally {
-      await this.#lease.release()
+      void this.#lease.release() // as in run()
     }
     if (result !== undefined) yield resultEvent(await this.#finish(result))
   }

@@ -50,6 +50,8 @@ export interface CellTurn {
   readonly hidden: readonly Readonly<Record<string, string>>[]
   /** The same object for all cells of a session and its branches, which may read each other's secrets. */
   readonly group: object
+  /** Called once when the request of the cell is on its way: what the session sends from then on arrives after it. */
+  readonly onSent: () => void
   /** Called once with the end of the cell, if it began. */
   readonly onEnd: (end: CellEnd) => void
 }

@@ -123,7 +123,9 @@ export class Sender {
     for (const file of this.#run.files) await this.#sendFile(file)
     if (this.#stopped) return
     this.#begun = true
-    await sendRequest(this.#channel, this.#run.execute)
+    const sending = sendRequest(this.#channel, this.#run.execute)
+    this.#run.cell?.onSent()
+    await sending
   }
 }
 

@@ -85,19 +85,20 @@ export interface Session extends AsyncDisposable {
    * @throws as `run` does
    */
   stream(cell: string, options?: CellOptions): AsyncIterable<CellEvent>
-  /** Raises KeyboardInterrupt in the cell that runs, if one does. The state stays. @throws SandglassError `session_closed`, `session_lost` */
+  /** Raises KeyboardInterrupt in the cell that runs or is about to, if there is one. The state stays. @throws SandglassError `session_closed`, `session_lost` */
   interrupt(): Promise<void>
   /**
    * Keeps the current state of the process until `release()` or the end of the session; with `files`, also the files of a workspace
    * that was opened with `persist`. At most 32 checkpoints at a time.
-   * @throws SandglassError `checkpoint_unavailable`, `sandbox_busy`, `session_closed`, `session_lost`, and those of `Workspace.checkpoint`
+   * @throws SandglassError `checkpoint_unavailable`, `sandbox_busy`, `session_closed`, `session_lost`, and those of `Workspace.checkpoint`;
+   * TypeError for an option that does not exist
    */
   checkpoint(name?: string, options?: { readonly files?: boolean }): Promise<SessionCheckpoint>
   /**
    * Goes back to the state of a checkpoint of this session, by its object, id or name; of several with the same name, the newest. The checkpoint
    * stays; everything that ran in the session ends.
    * @throws SandglassError `checkpoint_unavailable`, `invalid_request` for what is neither, and for `files` of a checkpoint without
-   * them, `sandbox_busy`, `session_closed`, `session_lost`, and those of `Workspace.restore`
+   * them, `sandbox_busy`, `session_closed`, `session_lost`, and those of `Workspace.restore`; TypeError for an option that does not exist
    */
   restore(checkpoint: SessionCheckpoint | string, options?: { readonly files?: boolean }): Promise<RestoredState>
   /**
@@ -117,7 +118,7 @@ export interface Session extends AsyncDisposable {
   /**
    * The completions of the word before `cursor`, at most 200.
    * @param cursor index into `code`. Default: its end.
-   * @throws SandglassError `sandbox_busy`, `session_closed`, `session_lost`
+   * @throws SandglassError `invalid_request` for a cursor outside of the code, `sandbox_busy`, `session_closed`, `session_lost`
    */
   complete(code: string, cursor?: number): Promise<string[]>
   /** Ends the session and everything that it started; with `Sandglass.session`, its workspace too. Idempotent; never rejects. */

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { SandglassError } from '../errors/index.ts'
 import type { CellEnd, CheckpointState, SessionVariable } from '../executor/index.ts'
+import type { HarnessActivityFrame } from '../protocol/index.ts'
 import { truncate } from '../support/index.ts'
 import {
   type Activity,
@@ -28,6 +29,8 @@ export class HeldSession implements ActivityHandler {
   #missing: readonly string[] = []
   #isBusy = false
   #count = 0
+  #cell: 'none' | 'begun' | 'interrupted' | 'sent' = 'none'
+  #state: CheckpointState = { grade: 'none', lacks: [] }
 
   private constructor(
     workspace: ActivityWorkspace,
@@ -83,6 +86,11 @@ export class HeldSession implements ActivityHandler {
     return this.#missing
   }
 
+  /** The state that a rollback of the next cell would restore; not redacted. */
+  get state(): CheckpointState {
+    return this.#state
+  }
+
   /** Resolves when all its processes have ended. Never rejects. */
   get over(): Promise<void> {
     return this.#over.promise
@@ -90,7 +98,7 @@ export class HeldSession implements ActivityHandler {
 
   /**
    * Reserves the session for one cell or operation.
-   * @returns `count`, which returns the number of a new cell, and `leave`, which ends the turn.
+   * @returns `count`, which begins a new cell and returns its number, and `leave`, which ends the turn.
    * @throws SandglassError `session_closed`, `session_lost`, `sandbox_busy`
    */
   take(): { readonly count: () => number; readonly leave: () => void } {
@@ -102,9 +110,13 @@ export class HeldSession implements ActivityHandler {
       )
     this.#isBusy = true
     return {
-      count: () => (this.#count += 1),
+      count: () => {
+        this.#cell = 'begun'
+        return (this.#count += 1)
+      },
       leave: () => {
         this.#isBusy = false
+        this.#cell = 'none'
       },
     }
   }
@@ -114,37 +126,64 @@ export class HeldSession implements ActivityHandler {
     if (this.#noCheckpoints !== undefined) throw this.#noCheckpoints(what)
   }
 
-  /** Copies the current state. @returns the id of the checkpoint, and its content. @throws SandglassError `checkpoint_unavailable` */
-  async checkpoint(): Promise<CheckpointState & { readonly id: string }> {
+  /**
+   * Copies the current state.
+   * @param storeFiles stores the files that belong to it, before another cell or operation can begin. If it fails, the copy is released.
+   * @throws SandglassError `checkpoint_unavailable`, and what `storeFiles` throws
+   */
+  async checkpoint<T>(
+    storeFiles: () => Promise<T>,
+  ): Promise<CheckpointState & { readonly id: string; readonly files: T }> {
     this.assertCheckpoints('checkpoint()')
-    const id = randomUUID()
-    return {
-      ...checkpointAnswer.parse(await this.#ask('checkpoint', { type: 'session_checkpoint', session: this.id }, id)),
-      id,
-    }
+    return this.#inTurn(async () => {
+      const id = randomUUID()
+      const question = { type: 'session_checkpoint', session: this.id } as const
+      const state = checkpointAnswer.parse(await this.#ask('checkpoint', question, id))
+      try {
+        return { ...state, id, files: await storeFiles() }
+      } catch (error) {
+        // Nobody gets its id. The release fails if the session has ended.
+        await this.#release(id).catch(() => undefined)
+        throw error
+      }
+    })
   }
 
-  /** Goes back to the state of a checkpoint. @throws SandglassError `checkpoint_unavailable` */
-  async restore(checkpoint: string): Promise<Restored> {
+  /**
+   * Goes back to the state of a checkpoint.
+   * @param restoreFiles restores the files that belong to it, before another cell or operation can begin.
+   * @throws SandglassError `checkpoint_unavailable`, and what `restoreFiles` throws
+   */
+  async restore(checkpoint: string, restoreFiles: () => Promise<void>): Promise<Restored> {
     this.assertCheckpoints('restore()')
-    return restoredAnswer.parse(await this.#ask('restore', { type: 'session_restore', session: this.id, checkpoint }))
+    return this.#inTurn(async () => {
+      const question = { type: 'session_restore', session: this.id, checkpoint } as const
+      const restored = restoredAnswer.parse(await this.#ask('restore', question))
+      this.#state = restored.checkpoint
+      await restoreFiles()
+      return restored
+    })
   }
 
   /** Releases a checkpoint. @throws SandglassError `checkpoint_unavailable` */
   async release(checkpoint: string): Promise<void> {
     this.assertCheckpoints('release()')
+    await this.#inTurn(() => this.#release(checkpoint))
+  }
+
+  async #release(checkpoint: string): Promise<void> {
     await this.#ask('release', { type: 'session_release', session: this.id, checkpoint })
   }
 
   async variables(): Promise<readonly SessionVariable[]> {
     const question = { type: 'session_look', session: this.id, code: null, cursor: 0 } as const
-    return variablesAnswer.parse(await this.#ask('variables', question))
+    return variablesAnswer.parse(await this.#inTurn(() => this.#ask('variables', question)))
   }
 
   /** Returns the names that complete a piece of code. */
   async complete(code: string): Promise<readonly string[]> {
     const question = { type: 'session_look', session: this.id, code, cursor: code.length } as const
-    return namesAnswer.parse(await this.#ask('complete', question))
+    return namesAnswer.parse(await this.#inTurn(() => this.#ask('complete', question)))
   }
 
   /** Begins sessions with the current state. If one fails, all are closed. @throws SandglassError `checkpoint_unavailable` */
@@ -168,28 +207,45 @@ export class HeldSession implements ActivityHandler {
     }
   }
 
-  async #ask(what: string, question: Question, id?: string): Promise<unknown> {
+  /** Does something while no cell and no other operation can begin. */
+  async #inTurn<T>(act: () => Promise<T>): Promise<T> {
     const { leave } = this.take()
     try {
-      return await this.#workspace.ask(what, question, id)
-    } catch (error) {
-      throw this.#ended ?? error
+      return await act()
     } finally {
       leave()
     }
   }
 
+  async #ask(what: string, question: Question, id?: string): Promise<unknown> {
+    try {
+      return await this.#workspace.ask(what, question, id)
+    } catch (error) {
+      throw this.#ended ?? error
+    }
+  }
+
   /** Ends the session if a cell lost its state. @param why how the cell ended, after its number. */
   noteEnd(end: CellEnd, why: string): void {
+    this.#state = end.checkpoint
     if (end.state !== 'lost') return
     this.#end(lostError(`cell ${this.#count} ${why}, and there was no checkpoint: ${end.checkpoint.lacks.join(', ')}`))
     // If the end of the cell was not confirmed, the state of the session is unknown.
     if (!this.#activity.isOver) this.#activity.cancel()
   }
 
+  /** Sends the interrupt that came before the request of the current cell. */
+  noteSent(): void {
+    const isInterrupted = this.#cell === 'interrupted'
+    this.#cell = 'sent'
+    if (isInterrupted && this.#ended === undefined) this.interrupt()
+  }
+
+  /** Interrupts the current cell. The sandbox knows a cell from its request on; an interrupt that comes earlier waits for it. */
   interrupt(): void {
     if (this.#ended !== undefined) throw this.#ended
-    this.#activity.send({ type: 'interrupt' })
+    if (this.#cell === 'sent') this.#activity.send({ type: 'interrupt' })
+    else if (this.#cell === 'begun') this.#cell = 'interrupted'
   }
 
   /** Ends the session and all its processes. Idempotent; never rejects. */
@@ -199,8 +255,9 @@ export class HeldSession implements ActivityHandler {
     return this.#over.promise
   }
 
-  onFrame(frame: { readonly type: string; readonly missing?: readonly string[] | undefined }): void {
+  onFrame(frame: HarnessActivityFrame): void {
     if (frame.type !== 'session_ready') return
+    this.#state = frame.checkpoint
     this.#missing = frame.missing ?? []
     this.#ready.resolve()
   }
@@ -243,7 +300,7 @@ export interface HeldSessionOptions {
 }
 
 function lostError(reason: string): SandglassError {
-  return new SandglassError('session_lost', `the state of the session is lost: ${reason}`)
+  return new SandglassError('session_lost', `the state of the session is lost: ${reason}; open another session`)
 }
 
 function closedError(): SandglassError {

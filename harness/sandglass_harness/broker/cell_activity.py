@@ -99,7 +99,8 @@ class CellActivity(ScriptActivity):
         self._stop()
         run = self._run
         self._traffic.drain(LIVE_READS)
-        if run.killed_for is not None or (run.reported_error and self.frame["cell"]["on_error"] == "rollback"):
+        rolls_back = self.frame["cell"]["on_error"] == "rollback" and not run.reported_interrupt
+        if run.killed_for is not None or (run.reported_error and rolls_back):
             self._session.roll_back()
             return
         run.status, run.confirmed = (1 << 8 if run.reported_error else 0), True

@@ -87,6 +87,7 @@ class Run:
         self._missed_interrupt = False  # True if the signal reached the process before the cell accepted it
         self.imported = []  # modules that it loaded, as the script's process claims
         self.reported_error = self.reported_timeout = False
+        self.reported_interrupt = False  # True if the host's interrupt ended it, as the script's process claims
         self.status = None  # of the script's process, as wait(2) gives it
         self.to_child = ToChild(spare.socket.fileno())
         # The first bytes of an answer to one of its calls, as the host of this package writes them. Such a line is forwarded
@@ -316,6 +317,7 @@ class Run:
                 "kind": claimed,
             }
         )
+        self.reported_interrupt = claimed == "interrupted"
         if claimed == "timeout":
             self.reported_timeout = True
             self.killed_for = self.killed_for or "timeout"

@@ -208,7 +208,7 @@ class SessionActivity(ProcessActivity):
             self.on_copy_settled()
 
     def roll_back(self):
-        """Restores the state before the cell."""
+        """Goes back to the last copy: the state before the cell, or after it if the head ended between two cells."""
         self._make_owed_copy()
         if self.copies.is_coming:  # the copy was forked before the cell began
             self._enter(AWAITING, AWAIT_SEC)

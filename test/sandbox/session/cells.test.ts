@@ -104,6 +104,45 @@ test('each value that a name of a secret had stays hidden, and one that no cell 
   }
 })
 
+test.each(['in the turn of the call', 'while its files are sent'])(
+  'an interrupt that comes before the request of a cell, %s, reaches the cell',
+  async (when) => {
+    await using session = await sg.session()
+    await session.run('x = 1')
+    const source = async function* (): AsyncGenerator<string> {
+      await session.interrupt()
+      yield 'content'
+    }
+    const files = when === 'while its files are sent' ? { 'a.txt': { stream: source(), size: 7 } } : undefined
+    const running = session.run('x = 2\nwhile True:\n    pass', { ...(files && { files }), timeoutSec: 20 })
+    if (when === 'in the turn of the call') await session.interrupt()
+    expect(await running).toMatchObject({ status: 'interrupted', state: 'kept' })
+    expect(await session.run('x in (1, 2)')).toMatchObject({ status: 'step-done', value: true })
+  },
+)
+
+test('an interrupt keeps the state also where errors roll back', async () => {
+  await using session = await sg.session({ onError: 'rollback' })
+  await session.run('x = 1')
+  const onLog = (): void => void session.interrupt()
+  const cell = await session.run('x = 2\nemit_log("go")\nwhile True:\n    pass', { onLog })
+  expect(cell).toMatchObject({ status: 'interrupted', state: 'kept', missing: [] })
+  expect(await session.run('x')).toMatchObject({ value: 2 })
+  expect(await session.run('x = 3\n1 / 0')).toMatchObject({ status: 'failed', state: 'rolled-back' })
+  expect(await session.run('x')).toMatchObject({ value: 2 })
+})
+
+test('a cell that is cancelled before it begins has the checkpoint of the session', async () => {
+  await using session = await sg.session()
+  const signal = AbortSignal.abort()
+  const untouched = { status: 'cancelled', state: 'kept' }
+  expect(await session.run('1', { signal })).toMatchObject({ ...untouched, checkpoint: { grade: 'whole', lacks: [] } })
+  await session.run('import threading\nthreading.Thread(target=threading.Event().wait, name="T", daemon=True).start()')
+  const { checkpoint } = await session.run('1')
+  expect(checkpoint.grade).toBe('partial')
+  expect(await session.run('1', { signal })).toMatchObject({ ...untouched, checkpoint })
+})
+
 test('a second cell is refused while one runs, and one that is interrupted keeps what it did', async () => {
   await using session = await sg.session()
   const running = session.run('n = 1\nemit_log("begun")\nwhile True: pass', {

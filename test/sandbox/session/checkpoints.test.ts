@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { storeInMemory } from '../../../src/artifacts/index.ts'
 import { createSandglass, defineTool, type Sandglass, type SessionCheckpoint } from '../../../src/index.ts'
@@ -123,6 +123,45 @@ test('with files, a checkpoint and its restore include those of the workspace, a
   for (let n = 0; n < 33; n += 1)
     await expect(plain.checkpoint('both', { files: true })).rejects.toMatchObject({ code: 'invalid_request' })
   expect(await plain.checkpoint()).toMatchObject({ grade: 'whole', files: null })
+})
+
+test('no cell runs between the two halves of a checkpoint or a restore with files', async () => {
+  const store = storeInMemory()
+  await using session = await sg.session({ persist: 'halves', store })
+  await session.run('x = 1\nopen("a.txt", "w").write("one")')
+  const refused: unknown[] = []
+  /** Tries to run a cell each time the store is used. */
+  const during = async <T>(act: () => Promise<T>): Promise<T> => {
+    const spies = (['put', 'open'] as const).map((name) => {
+      const original = store[name].bind(store) as (...args: unknown[]) => unknown
+      return vi.spyOn(store, name).mockImplementation((async (...args: unknown[]) => {
+        refused.push(await session.run('x = 2\nopen("a.txt", "w").write("two")').then(() => 'ran', codeOf))
+        return original(...args)
+      }) as never)
+    })
+    return act().finally(() => spies.forEach((spy) => spy.mockRestore()))
+  }
+  const checkpoint = await during(() => session.checkpoint('both', { files: true }))
+  await session.run('x = 3\nopen("a.txt", "w").write("three")')
+  await during(() => session.restore(checkpoint, { files: true }))
+  expect(new Set(refused)).toEqual(new Set(['sandbox_busy']))
+  expect(await session.run('[x, open("a.txt").read()]')).toMatchObject({ value: [1, 'one'] })
+})
+
+test('options that do not exist and places outside of the code are refused', async () => {
+  await using session = await sg.session()
+  await session.run('numbers = [1]')
+  const wrong = { file: true } as object
+  await expect(session.checkpoint('one', wrong)).rejects.toThrow('checkpoint: unknown option "file"')
+  const checkpoint = await session.checkpoint()
+  await expect(session.restore(checkpoint, wrong)).rejects.toThrow('restore: unknown option "file"')
+  for (const cursor of [-1, 5, 0.5, Number.NaN])
+    await expect(session.complete('numb', cursor)).rejects.toMatchObject({
+      code: 'invalid_request',
+      message: `cursor: ${cursor} is not a whole number from 0 to 4`,
+    })
+  await expect(session.complete(undefined as never)).rejects.toMatchObject({ code: 'invalid_request' })
+  expect(await session.complete('numb')).toEqual(['numbers'])
 })
 
 test('a checkpoint tells what it lacks without copies after each cell, too', async () => {
@@ -302,3 +341,5 @@ test('variables are listed, and names completed', async () => {
   expect(await session.complete('numbers.ap')).toEqual(['append'])
   expect(await session.complete('num + 1', 3)).toEqual(['numbers'])
 })
+
+const codeOf = (error: { code?: string }): unknown => error.code
