@@ -3,7 +3,7 @@ import type { ExecutionResult, RunEvent, SandboxRunRequest, ScriptExecutor } fro
 import { LeasedRun } from '../../src/started-run.ts'
 
 /** A run whose sandbox takes forever to end. */
-function neverReleased(): LeasedRun<unknown> {
+function makeEndlessLease(): LeasedRun<unknown> {
   const result = { executionId: 'a' } as ExecutionResult
   const executor = {
     run: () => Promise.resolve(result),
@@ -16,8 +16,8 @@ function neverReleased(): LeasedRun<unknown> {
 }
 
 test('neither the result of a run nor that of its stream waits for the end of the sandbox', async () => {
-  expect(await neverReleased().run()).toMatchObject({ executionId: 'a' })
+  expect(await makeEndlessLease().run()).toMatchObject({ executionId: 'a' })
   const events: string[] = []
-  for await (const { type } of neverReleased().stream()) events.push(type)
+  for await (const { type } of makeEndlessLease().stream()) events.push(type)
   expect(events).toEqual(['result'])
 })
