@@ -310,14 +310,14 @@ class WorkspaceSession implements Session {
       },
       finish: (result) => {
         // Without an end, the cell was cancelled before it began, and changed nothing.
-        const known = end ?? this.#untouched()
+        const known = end ?? this.#describeUntouched()
         this.#held.noteEnd(known, `ended as ${result.status}`)
         return { ...result, ...known, number }
       },
     }
   }
 
-  #untouched(): CellEnd {
+  #describeUntouched(): CellEnd {
     const { grade, lacks } = this.#held.state
     const redactor = this.#redactor()
     const checkpoint = { grade, lacks: lacks.map((text) => redactor.text(text)) }
