@@ -56,7 +56,10 @@ export async function startControlPod(
       }
       return found.status?.phase === 'Running'
     }
-    await pollPod(cluster, name, isRunning, plan.timeoutMs, plan.signal)
+    if (!(await pollPod(cluster, name, isRunning, plan.timeoutMs, plan.signal))) {
+      const why = `a pod of the probe did not start within ${plan.timeoutMs} ms: ${pod?.status?.phase ?? 'Pending'}`
+      throw new SandglassError('sandbox_setup_failed', `${why}; see its events`)
+    }
     return {
       name,
       container: CONTAINER,

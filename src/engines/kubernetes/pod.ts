@@ -1,5 +1,4 @@
 import type { V1ContainerStateTerminated, V1Pod } from '@kubernetes/client-node'
-import { SandglassError } from '../../errors/index.ts'
 import type { Attached, Channel, Ending } from '../../sandbox/index.ts'
 import type { Cluster } from './cluster.ts'
 import { isMissing } from './explain.ts'
@@ -162,16 +161,15 @@ export async function removePod(
       if (pod !== undefined) see?.(pod)
       return pod === undefined
     }
-    await pollPod(cluster, name, isGone, GONE_MS, signal)
-    return true
+    return await pollPod(cluster, name, isGone, GONE_MS, signal)
   } catch (error) {
     return isMissing(error)
   }
 }
 
 /**
- * Reads a pod until `isDone`, which gets undefined when there is none.
- * @throws SandglassError of the request; `sandbox_setup_failed` when the time is over.
+ * Reads a pod until `isDone`, which gets undefined when there is none. Resolves to false if the time is over first.
+ * @throws SandglassError of the request, and what `isDone` throws.
  */
 export async function pollPod(
   cluster: Cluster,
@@ -179,13 +177,11 @@ export async function pollPod(
   isDone: (pod: V1Pod | undefined) => boolean,
   withinMs: number,
   signal?: AbortSignal,
-): Promise<void> {
+): Promise<boolean> {
   const deadline = performance.now() + withinMs
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(MAX_PAUSE_MS, pauseMs * 1.5)) {
-    if (isDone(await readPod(cluster, name, signal))) return
-    if (performance.now() > deadline) {
-      throw new SandglassError('sandbox_setup_failed', `the pod ${name} did not change within ${withinMs} ms`)
-    }
+    if (isDone(await readPod(cluster, name, signal))) return true
+    if (performance.now() > deadline) return false
     await pause(pauseMs)
   }
 }

@@ -81,12 +81,12 @@ function isConflictOfName(error: SandglassError): boolean {
 
 async function untilRunning(cluster: Cluster, { plan, timeoutMs, signal, onWaiting }: PodStart): Promise<V1Pod> {
   const { name } = plan
-  let last: V1Pod | undefined
+  let last: V1Pod = {}
   let told = ''
   const isRunning = (pod: V1Pod | undefined): boolean => {
-    last = pod
     if (pod === undefined)
       throw new SandglassError('kubernetes_refused', `the pod ${name} was deleted while it started`)
+    last = pod
     assertKept(pod, plan)
     assertStarting(pod, plan)
     if ([SANDBOX, RELAY].every((one) => containerIn(pod, one)?.state?.running !== undefined)) return true
@@ -94,18 +94,11 @@ async function untilRunning(cluster: Cluster, { plan, timeoutMs, signal, onWaiti
     if (words !== told) onWaiting((told = words))
     return false
   }
-  try {
-    await pollPod(cluster, name, isRunning, timeoutMs, signal)
-    if (last === undefined) throw new SandglassError('kubernetes_refused', `the pod ${name} is gone`)
-    return last
-  } catch (error) {
-    if (!(error instanceof SandglassError) || error.code !== 'sandbox_setup_failed' || last === undefined) throw error
-    assertStarting(last, plan) // throws what it threw before: then the time is not over
-    const why = `the pod did not start within ${timeoutMs} ms: ${describe(last)}`
-    throw isUnschedulable(last)
-      ? new SandglassError('kubernetes_refused', why)
-      : new SandglassError('sandbox_setup_failed', `${why}; see the events of the pod${explainNode(plan)}`)
-  }
+  if (await pollPod(cluster, name, isRunning, timeoutMs, signal)) return last
+  const why = `the pod did not start within ${timeoutMs} ms: ${describe(last)}`
+  throw isUnschedulable(last)
+    ? new SandglassError('kubernetes_refused', why)
+    : new SandglassError('sandbox_setup_failed', `${why}; see the events of the pod${explainNode(plan)}`)
 }
 
 /** Reasons of a waiting container after which it will not start: pattern, code, remedy. */

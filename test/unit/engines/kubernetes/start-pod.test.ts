@@ -25,9 +25,20 @@ const PLAN: PodPlan = {
   startSec: 60,
 }
 
+interface Waited {
+  readonly timeoutMs?: number
+  /** The answer to the second time that the pod is read, in place of the pod. */
+  readonly refusal?: Error
+}
+
 /** Starts a pod on a cluster that changes its spec, and shows this status then. Returns the error. */
-async function startOn(change: (spec: V1PodSpec) => void, status: V1PodStatus): Promise<unknown> {
+async function startOn(
+  change: (spec: V1PodSpec) => void,
+  status: V1PodStatus,
+  { timeoutMs = 1, refusal }: Waited = {},
+): Promise<unknown> {
   let pod: V1Pod | undefined
+  let reads = 0
   const api = {
     createNamespacedPod({ body }: { body: V1Pod }) {
       pod = body
@@ -36,6 +47,8 @@ async function startOn(change: (spec: V1PodSpec) => void, status: V1PodStatus): 
       return Promise.resolve(pod)
     },
     readNamespacedPod() {
+      reads += 1
+      if (reads === 2 && refusal !== undefined) return Promise.reject(refusal)
       if (pod !== undefined) return Promise.resolve(pod)
       const cause = Object.assign(new Error('no such pod'), { code: 404 })
       return Promise.reject(new SandglassError('sandbox_setup_failed', 'no such pod', { cause }))
@@ -51,7 +64,7 @@ async function startOn(change: (spec: V1PodSpec) => void, status: V1PodStatus): 
   } as Partial<Cluster> as Cluster
   const started = startPod(cluster, {
     plan: PLAN,
-    timeoutMs: 1,
+    timeoutMs,
     signal: undefined,
     complete: async () => undefined,
     abandon: () => undefined,
@@ -114,6 +127,12 @@ test.each([
     code,
     message: expect.stringMatching(message) as string,
   })
+})
+
+test('a pod that cannot be read any more fails with the reason of the API server, not with the time that is left', async () => {
+  const cause = Object.assign(new Error('the proxy is gone'), { code: 410 })
+  const refusal = new SandglassError('sandbox_setup_failed', 'Kubernetes could not read a pod: gone', { cause })
+  expect(await startOn(() => undefined, { phase: 'Pending' }, { timeoutMs: 60_000, refusal })).toBe(refusal)
 })
 
 test('a pod in the user namespace of its node is refused if it asked for one of its own', () => {
