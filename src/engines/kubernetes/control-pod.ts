@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { V1Pod } from '@kubernetes/client-node'
 import { SandglassError } from '../../errors/index.ts'
 import type { Cluster } from './cluster.ts'
+import { isUncertain } from './explain.ts'
 import { pollPod, removePod } from './pod.ts'
 import type { OwnerMarks } from './owner.ts'
 import { type Placement, REACH, reachCommand } from './pod-spec.ts'
@@ -70,6 +71,8 @@ export async function startControlPod(
     }
   } catch (error) {
     await remove()
+    // As in `startPod`: the creation may still be served.
+    if (isUncertain(error)) abandon(name)
     throw error
   }
 }

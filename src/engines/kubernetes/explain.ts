@@ -21,6 +21,11 @@ export function isMissing(error: unknown): boolean {
   return error instanceof SandglassError && statusOf(error.cause) === 404
 }
 
+/** True if a request was given up: it may still be served. */
+export function isUncertain(error: unknown): boolean {
+  return error instanceof SandglassError && ['aborted', 'kubernetes_unreachable'].includes(error.code)
+}
+
 /** Makes the error for an API server that did not answer in time. */
 export function timeoutError(server: string, what: string, timeoutMs: number): SandglassError {
   return new SandglassError(

@@ -3,7 +3,7 @@ import type { V1Pod } from '@kubernetes/client-node'
 import { type ErrorCode, SandglassError } from '../../errors/index.ts'
 import { type Attached, SEAL_KEY_BYTES, unseal } from '../../sandbox/index.ts'
 import type { Cluster } from './cluster.ts'
-import { statusOf } from './explain.ts'
+import { isUncertain, statusOf } from './explain.ts'
 import { ManagedPod, pollPod, removePod } from './pod.ts'
 import { containerIn } from './pod-end.ts'
 import { imagesOf } from './pod-directories.ts'
@@ -58,10 +58,6 @@ function sendHarness(attached: Attached, { programs: { harness }, gvisor, spec }
   const bytes = key === undefined ? harness : Buffer.concat([harness, key])
   void attached.channel.send(bytes).catch(() => undefined) // the end of the connection says more
   return key === undefined ? attached : unseal(attached, key, spec.activities)
-}
-
-function isUncertain(error: unknown): boolean {
-  return error instanceof SandglassError && ['aborted', 'kubernetes_unreachable'].includes(error.code)
 }
 
 async function createPod(cluster: Cluster, plan: PodPlan, signal: AbortSignal | undefined): Promise<void> {
