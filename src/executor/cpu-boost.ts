@@ -27,6 +27,8 @@ export class CpuBoost {
     try {
       this.#lowered = await this.#sandbox.lowerCpuLimit?.(cpus)
     } catch (error) {
+      // A workspace says it itself; an engine may throw errors of other codes.
+      if (error instanceof SandglassError && error.code === 'limit_not_enforceable') throw error
       throw new SandglassError('limit_not_enforceable', `limits.cpus: ${cpus} could not be set: ${messageOf(error)}`)
     }
   }

@@ -48,5 +48,8 @@ function explainFixed({ info }: Sandbox): string {
 }
 
 function notEnforceable(cpus: number, why: string): SandglassError {
-  return new SandglassError('limit_not_enforceable', `limits.cpus: a program cannot be limited to ${cpus} CPUs: ${why}`)
+  return new SandglassError(
+    'limit_not_enforceable',
+    `limits.cpus: ${cpus} cannot be enforced in this workspace: ${why}`,
+  )
 }

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
+import { SandglassError } from '../../../src/errors/index.ts'
 import { ScriptExecutor } from '../../../src/executor/index.ts'
 import { type ReplaySandbox, type ReplayOptions, wireLines } from '../../../src/testing/index.ts'
 import { done, ID, log, result, sandboxOf } from './wire.ts'
@@ -79,6 +80,12 @@ describe('the CPU limit of a sandbox', () => {
       message: 'limits.cpus: 0.25 could not be set: EIO',
     })
     expect([broken.order, broken.sandbox.destroyed]).toEqual([[], true])
+    const deaf = makeLimitedSandbox([])
+    deaf.sandbox.lowerCpuLimit = () => Promise.reject(new SandglassError('docker_unreachable', 'no daemon'))
+    await expect(lesser.run({ ...request, sandbox: deaf.sandbox })).rejects.toMatchObject({
+      code: 'limit_not_enforceable',
+      message: 'limits.cpus: 0.25 could not be set: no daemon',
+    })
     const stuck = makeLimitedSandbox([result(1), done()])
     stuck.sandbox.lowerCpuLimit = async () => ({ [Symbol.asyncDispose]: () => Promise.reject(new Error('EIO')) })
     const ended = await lesser.run({ ...request, sandbox: stuck.sandbox })

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { ScriptExecutor } from '../../../src/executor/index.ts'
 import { CpuQuota } from '../../../src/sandbox/index.ts'
 import { FakeWorkspace } from '../../support/fake-workspace.ts'
 
@@ -41,6 +42,21 @@ test('a program whose share cannot be set does not start, and others do', async 
   expect(order).toEqual([1, 'start'])
 })
 
+test('a script whose share cannot be set does not start, and the reason is told once', async () => {
+  const { fake, order } = limited((cpus) => {
+    if (cpus === 0.5) throw new Error('EIO')
+  })
+  const borrowed = await fake.ws.borrow({ hasSecrets: false, shareSecrets: false, maxOutputBytes: 1000 })
+  const { sandbox, executionId } = borrowed
+  const running = new ScriptExecutor({ limits }).run({ script: '1', sandbox, executionId })
+  await expect(running).rejects.toMatchObject({
+    code: 'limit_not_enforceable',
+    message: 'limits.cpus: 0.5 cannot be enforced in this workspace: it could not be set: EIO',
+  })
+  await borrowed.release()
+  expect(order).toEqual([1])
+})
+
 test('a workspace whose limit cannot be restored is lost', async () => {
   const { fake } = limited((cpus) => {
     if (cpus === 1) throw new Error('EIO')
@@ -54,7 +70,7 @@ test('a share is refused where the limit cannot be changed', async () => {
   const fake = new FakeWorkspace()
   await expect(fake.ws.exec('true', [], { limits })).rejects.toMatchObject({
     code: 'limit_not_enforceable',
-    message: 'limits.cpus: a program cannot be limited to 0.5 CPUs: the engine fake does not limit CPU time',
+    message: 'limits.cpus: 0.5 cannot be enforced in this workspace: the engine fake does not limit CPU time',
   })
   for (const cpus of [0.01, Number.NaN, '1']) {
     const refused = fake.ws.exec('true', [], { limits: { cpus } as typeof limits })
