@@ -1,4 +1,5 @@
 import type { Sandbox } from '../sandbox/index.ts'
+import { definedOf } from '../support/index.ts'
 
 /** The part that all states except the last one share. */
 interface Living {
@@ -151,6 +152,12 @@ export class PooledSandbox {
   }
 }
 
+/** The members that not every sandbox has. `inputsDir` is only that of sandboxes with activities, which no pool lends. */
+const OPTIONAL = ['recovered', 'idleBytes', 'liftCpuLimit', 'lowerCpuLimit'] as const
+
+/** The other members. One that the contract gets later does not compile until it is passed on, here or as an optional one. */
+type Always = Required<Omit<Sandbox, (typeof OPTIONAL)[number] | 'inputsDir'>>
+
 /**
  * Wraps a sandbox with a hook that is called when its destruction begins. A container may take seconds to end: in that time it
  * cannot run anything, but `closed` is not settled yet.
@@ -161,20 +168,23 @@ function withDestroyHook(sandbox: Sandbox, onDestroy: () => void): Sandbox {
     return sandbox.destroy()
   }
   const { id, info, channel, ready, closed } = sandbox
-  return {
+  const always: Always = {
     id,
     info,
     channel,
     ready,
     closed,
     memoryKills: () => sandbox.memoryKills(),
-    ...(sandbox.recovered === undefined ? {} : { recovered: sandbox.recovered.bind(sandbox) }),
-    ...(sandbox.idleBytes === undefined ? {} : { idleBytes: sandbox.idleBytes.bind(sandbox) }),
-    ...(sandbox.liftCpuLimit === undefined ? {} : { liftCpuLimit: sandbox.liftCpuLimit.bind(sandbox) }),
-    ...(sandbox.lowerCpuLimit === undefined ? {} : { lowerCpuLimit: sandbox.lowerCpuLimit.bind(sandbox) }),
     destroy,
     [Symbol.asyncDispose]: destroy,
   }
+  const optional = {
+    recovered: sandbox.recovered?.bind(sandbox),
+    idleBytes: sandbox.idleBytes?.bind(sandbox),
+    liftCpuLimit: sandbox.liftCpuLimit?.bind(sandbox),
+    lowerCpuLimit: sandbox.lowerCpuLimit?.bind(sandbox),
+  }
+  return { ...always, ...definedOf(optional, OPTIONAL) }
 }
 
 /** The request of a checkout: its lease key, and the sandbox that it prefers. */
