@@ -26,7 +26,7 @@ import { heldLimits, placementOf, type PodPlan, TERMINATION_LOG } from './pod-sp
 import { probe } from './probe.ts'
 import { findFailure, startPod } from './start-pod.ts'
 
-/** Pods that start at the same time: each asks the API server some times a second. */
+/** Pods that start at the same time: each asks the API server several times a second. */
 const CONCURRENCY = 4
 const START_MS = 60_000
 const IMAGE = 'python:3.12-slim'

@@ -1,6 +1,6 @@
 import { errnoOf, type ErrorCode, messageOf, SandglassError } from '../../errors/index.ts'
 
-/** Maximum length of a quoted answer: a server that is no API server may answer with a page. */
+/** Maximum length of a quoted text: a server that is no API server may answer with a page. */
 const MAX_TEXT = 1000
 
 /** The HTTP status of a refusal, or undefined. */
@@ -14,6 +14,11 @@ export function retryAfterOf(error: unknown): number | undefined {
   const { headers } = (error ?? {}) as { headers?: Readonly<Record<string, unknown>> }
   const text = headers?.['retry-after']
   return typeof text === 'string' && /^\d{1,6}$/.test(text) ? Number(text) * 1000 : undefined
+}
+
+/** Shortens a text of Kubernetes that stands in a message. */
+export function quote(text: string): string {
+  return text.trim().slice(0, MAX_TEXT)
 }
 
 /** True if the API server says that it has no such object. */
@@ -41,7 +46,7 @@ export function explainError(
   { server, context }: { readonly server: string; readonly context: string },
 ): SandglassError {
   const status = statusOf(error)
-  const text = reasonOf(error).slice(0, MAX_TEXT)
+  const text = quote(reasonOf(error))
   const makeError = (code: ErrorCode, message: string): SandglassError =>
     new SandglassError(code, message, { cause: error })
   if (status === undefined) {

@@ -6,6 +6,7 @@ import { HostLease } from './lease.ts'
 import type { OwnerMarks } from './owner.ts'
 import { deletePod, type ManagedPod, removePod } from './pod.ts'
 import { whyLost } from './pod-end.ts'
+import { SILENCE_SEC } from './pod-spec.ts'
 import { removeOrphans } from './pods.ts'
 
 /** Dead hosts are looked for at the start and then after so many renewals of the own lease. */
@@ -14,9 +15,8 @@ const RENEWALS = 2
 const CONCURRENCY = 4
 /** The time in which a node ends the containers of deleted pods. An API server that does not answer takes no more of it. */
 const CLOSE_MS = 15_000
-
-/** A sandbox without a heartbeat ends by itself after this time. */
-const SILENT_MS = 30_000
+/** A sandbox whose connection is cut ends by itself within this time, because the container beside it hears no heartbeat. */
+const SILENT_MS = SILENCE_SEC * 1000
 
 /** Removes a pod; resolves to true when it is gone. */
 type Removal = (cluster: Cluster, name: string, signal: AbortSignal) => Promise<boolean>

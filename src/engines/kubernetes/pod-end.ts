@@ -1,8 +1,7 @@
 import type { V1ContainerStateTerminated, V1ContainerStatus, V1Pod } from '@kubernetes/client-node'
+import { quote } from './explain.ts'
 import { SANDBOX } from './pod-spec.ts'
 
-/** Maximum length of a quoted reason of Kubernetes. */
-const MAX_TEXT = 1000
 /** Reasons of ended containers that say no more than their exit codes. */
 const PLAIN = ['Completed', 'Error']
 
@@ -72,7 +71,7 @@ function whyEnded({ metadata, status = {} }: V1Pod): string {
     ...containers,
     metadata?.deletionTimestamp === undefined ? '' : DELETED,
   ]
-  return [...new Set(words.filter((one) => one !== ''))].join('; ').slice(0, MAX_TEXT)
+  return quote([...new Set(words.filter((one) => one !== ''))].join('; '))
 }
 
 function textOf(...words: readonly (string | undefined)[]): string {

@@ -9,6 +9,8 @@ import { SANDBOX } from './pod-spec.ts'
 const REPORT_MS = 5000
 /** The time in which a node ends the containers of a deleted pod. */
 const GONE_MS = 15_000
+/** The time in which the containers of a deleted pod may end by themselves. Not 0: the object would go before its containers. */
+const GRACE_SEC = 1
 const FIRST_PAUSE_MS = 50
 const MAX_PAUSE_MS = 250
 
@@ -129,9 +131,8 @@ export class ManagedPod {
 
 /** Asks for the deletion of a pod. Resolves to true when there is none. Never rejects. */
 export async function deletePod(cluster: Cluster, name: string): Promise<boolean> {
-  const { namespace } = cluster
   try {
-    await cluster.call('delete a pod', (api) => api.deleteNamespacedPod({ name, namespace, gracePeriodSeconds: 1 }))
+    await askToDelete(cluster, name)
     return false
   } catch (error) {
     return isMissing(error)
@@ -148,23 +149,21 @@ export async function removePod(
   signal?: AbortSignal,
   see?: (pod: V1Pod) => void,
 ): Promise<boolean> {
-  const { namespace } = cluster
+  const isGone = (pod: V1Pod | undefined): boolean => {
+    if (pod !== undefined) see?.(pod)
+    return pod === undefined
+  }
   try {
-    // Not 0: the object would go before its containers.
-    const gracePeriodSeconds = 1
-    await cluster.call(
-      'delete a pod',
-      (api) => api.deleteNamespacedPod({ name, namespace, gracePeriodSeconds }),
-      signal,
-    )
-    const isGone = (pod: V1Pod | undefined): boolean => {
-      if (pod !== undefined) see?.(pod)
-      return pod === undefined
-    }
+    await askToDelete(cluster, name, signal)
     return await pollPod(cluster, name, isGone, GONE_MS, signal)
   } catch (error) {
     return isMissing(error)
   }
+}
+
+async function askToDelete(cluster: Cluster, name: string, signal?: AbortSignal): Promise<void> {
+  const request = { name, namespace: cluster.namespace, gracePeriodSeconds: GRACE_SEC }
+  await cluster.call('delete a pod', (api) => api.deleteNamespacedPod(request), signal)
 }
 
 /**
@@ -196,7 +195,7 @@ async function readPod(cluster: Cluster, name: string, signal?: AbortSignal): Pr
   }
 }
 
-/** Waits. */
+/** Waits. Unlike most timers of the engine, it keeps the host's process alive: somebody waits for what follows. */
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => {
     setTimeout(resolve, ms)

@@ -20,7 +20,8 @@ const CONCURRENCY = 4
 const OVER = ['Succeeded', 'Failed']
 /**
  * A lease that ended this long ago is not that of a host which is stopped, or which the API server did not hear for a while: its
- * sandboxes have ended by themselves after five minutes at the latest. Before, only ended pods are removed by the lease.
+ * sandboxes have ended by themselves after five minutes at the latest (`UNANSWERED_WHILE_SENDING` of relay-channel.ts, and `STUCK_SEC`
+ * of harness/relay.py). Before, only ended pods are removed by the lease.
  */
 const ABANDONED_MS = 360_000
 /** A host deletes an ended pod at once. One without a lease that stays for this time belongs to a host that died, on whatever machine. */

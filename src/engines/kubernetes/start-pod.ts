@@ -3,7 +3,7 @@ import type { V1Pod } from '@kubernetes/client-node'
 import { type ErrorCode, SandglassError } from '../../errors/index.ts'
 import { type Attached, SEAL_KEY_BYTES, unseal } from '../../sandbox/index.ts'
 import type { Cluster } from './cluster.ts'
-import { isUncertain, statusOf } from './explain.ts'
+import { isUncertain, quote, statusOf } from './explain.ts'
 import { ManagedPod, pollPod, removePod } from './pod.ts'
 import { containerIn } from './pod-end.ts'
 import { imagesOf } from './pod-directories.ts'
@@ -11,8 +11,6 @@ import { assertKept, explainNode } from './pod-features.ts'
 import { podOf, type PodPlan, RELAY, relayCommand, SANDBOX } from './pod-spec.ts'
 import { attach } from './relay-channel.ts'
 
-/** Maximum length of a quoted reason of Kubernetes. */
-const MAX_TEXT = 1000
 /** The time in which a failed container is reported, which the relay's own error came before. */
 const FAILURE_MS = 3000
 
@@ -117,7 +115,7 @@ function assertStarting(pod: V1Pod, plan: PodPlan): void {
       const [, code, remedy] = known
       const which = code === 'image_missing' ? missingImage(plan, message) : image
       const more = code === 'image_missing' ? '' : explainNode(plan)
-      throw new SandglassError(code, `the image ${which}: ${cut(`${reason}: ${message}`)}; ${remedy}${more}`)
+      throw new SandglassError(code, `the image ${which}: ${quote(`${reason}: ${message}`)}; ${remedy}${more}`)
     }
     if (state?.terminated !== undefined) throw endedError(name, image, state.terminated)
   }
@@ -141,7 +139,7 @@ function endedError(
   const isPython = /executable file not found|no such file/.test(message)
   return new SandglassError(
     isPython ? 'python_missing' : 'harness_start_failed',
-    `the container ${name} of the image ${image} ended with exit code ${exitCode}: ${cut(`${reason} ${message}`)}` +
+    `the container ${name} of the image ${image} ended with exit code ${exitCode}: ${quote(`${reason} ${message}`)}` +
       (isPython ? '; choose an image with Python 3.10 or later, or set the option kubernetes.python' : ''),
   )
 }
@@ -168,9 +166,5 @@ function describe(pod: V1Pod): string {
   const waiting = containerStatuses.flatMap(({ state }) => [state?.waiting?.reason, state?.waiting?.message])
   const refused = conditions.filter(({ status }) => status === 'False').flatMap((one) => [one.reason, one.message])
   const words = [reason, message, ...refused, ...waiting].filter((text) => text !== undefined && text !== '')
-  return cut([phase, ...new Set(words)].join('; '))
-}
-
-function cut(text: string): string {
-  return text.trim().slice(0, MAX_TEXT)
+  return quote([phase, ...new Set(words)].join('; '))
 }
