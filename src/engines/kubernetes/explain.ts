@@ -35,7 +35,8 @@ export function isUncertain(error: unknown): boolean {
 export function timeoutError(server: string, what: string, timeoutMs: number): SandglassError {
   return new SandglassError(
     'kubernetes_unreachable',
-    `the API server at ${server} did not answer within ${timeoutMs} ms to the request to ${what}`,
+    `the API server at ${server} did not answer within ${timeoutMs} ms to the request to ${what}; ` +
+      'check that the cluster answers (kubectl version), or raise kubernetes.apiTimeoutMs',
   )
 }
 

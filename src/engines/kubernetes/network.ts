@@ -162,7 +162,11 @@ export async function recheckNetwork(
   ])
   const at = `a pod on the node ${pod.spec?.nodeName ?? ''}`
   const refuse = (what: string): SandglassError =>
-    new SandglassError('sandbox_setup_failed', `${what}: the report that sandboxes reach nothing does not hold here`)
+    new SandglassError(
+      'sandbox_setup_failed',
+      `${what}: the report that sandboxes reach nothing does not hold here; ` +
+        'check the NetworkPolicies and the network plugin of this node',
+    )
   if (policies.kind !== 'denies') throw refuse(explain(policies))
   const reached = attempts.find((one) => contradicts(one, watched))
   if (reached !== undefined) throw refuse(`${at} reaches ${reached.what} (${reached.address})`)

@@ -90,9 +90,10 @@ async function untilRunning(cluster: Cluster, { plan, timeoutMs, signal, onWaiti
   }
   if (await pollPod(cluster, name, isRunning, timeoutMs, signal)) return last
   const why = `the pod did not start within ${timeoutMs} ms: ${describe(last)}`
+  const remedy = 'see the events of the pod, or raise kubernetes.startTimeoutMs'
   throw isUnschedulable(last)
-    ? new SandglassError('kubernetes_refused', why)
-    : new SandglassError('sandbox_setup_failed', `${why}; see the events of the pod${explainNode(plan)}`)
+    ? new SandglassError('kubernetes_refused', `${why}; ${remedy}`)
+    : new SandglassError('sandbox_setup_failed', `${why}; ${remedy}${explainNode(plan)}`)
 }
 
 /** Reasons of a waiting container after which it will not start: pattern, code, remedy. */

@@ -43,6 +43,18 @@ describe('the requests of one engine', () => {
   })
 })
 
+test('a server that does not answer is told with what to check and which option to raise', async () => {
+  await using server = await FakeApiServer.start()
+  const cluster = await connect({ kubeconfig: server.kubeconfig, apiTimeoutMs: 20 })
+  const { promise: never } = Promise.withResolvers()
+  await expect(cluster.call('read a pod', () => never)).rejects.toMatchObject({
+    code: 'kubernetes_unreachable',
+    message:
+      `the API server at ${server.address} did not answer within 20 ms to the request to read a pod; ` +
+      'check that the cluster answers (kubectl version), or raise kubernetes.apiTimeoutMs',
+  })
+})
+
 describe('a busy server', () => {
   test('is asked again for the start of a program, after longer and longer pauses', async () => {
     await using server = await FakeApiServer.start()

@@ -120,7 +120,7 @@ test.each([
   [
     'sandbox_setup_failed',
     waiting('ContainerCreating', ''),
-    /^the pod did not start within 1 ms: Pending; ContainerCreating; see the events of the pod; kubernetes\.hostUsers: false needs containerd 2\.0 with runc 1\.2.*; kubernetes\.volumeImages needs/,
+    /^the pod did not start within 1 ms: Pending; ContainerCreating; see the events of the pod, or raise kubernetes\.startTimeoutMs; kubernetes\.hostUsers: false needs containerd 2\.0 with runc 1\.2.*; kubernetes\.volumeImages needs/,
   ],
 ])('%s names the image, and what the node must have', async (code, status, message) => {
   expect(await startOn(() => undefined, status)).toMatchObject({
