@@ -77,7 +77,7 @@ export class Link implements ActivityOwner {
   #ignoredFrames = 0
   readonly #onEnd = new Set<(error: SandglassError) => void>()
   #onQuiet = (): void => {}
-  /** Returns the end of the message of a loss: the files that still exist. */
+  /** Returns what the message of a loss says of the files: those that still exist. */
   lossNote: () => string = () => ''
 
   /** The owner of activities that do not count as use of the workspace. */
@@ -136,8 +136,7 @@ export class Link implements ActivityOwner {
    * @param options.isInternal it belongs to the library: neither its bytes nor its duration count as use of the workspace.
    * @param options.cancelMs time for the sandbox to confirm its end, if it needs longer than usual.
    * @throws SandglassError `workspace_closed`, `workspace_lost`, `invalid_request` for an id that was used before, and
-   * `sandbox_busy`
-   * where an activity with processes must be the only one.
+   * `sandbox_busy` where an activity with processes must be the only one.
    */
   open(handler: ActivityHandler, options: ActivityOptions = {}): Activity {
     if (this.#ended !== undefined) throw this.#ended
@@ -234,7 +233,10 @@ export class Link implements ActivityOwner {
   /** Settles every activity, because the sandbox broke the protocol or is gone. */
   lose(why: string): void {
     if (this.#ended !== undefined) return
-    const error = new SandglassError('workspace_lost', `the sandbox of the workspace is lost: ${why}${this.lossNote()}`)
+    const error = new SandglassError(
+      'workspace_lost',
+      `the sandbox of the workspace is lost: ${why}${this.lossNote()}; open another one with sg.workspace()`,
+    )
     this.#end(error)
     this.#onLost(error)
   }

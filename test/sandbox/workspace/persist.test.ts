@@ -106,7 +106,9 @@ describe.skipIf(skip)('persisted workspaces', () => {
     killSandboxOf(`sleep ${seconds}`)
     await expect(lost).rejects.toMatchObject({
       code: 'workspace_lost',
-      message: expect.stringContaining(`the store has its files of ${syncedAt.toISOString()}`) as string,
+      message: expect.stringContaining(
+        `; the store has its files of ${syncedAt.toISOString()}; open another one`,
+      ) as string,
     })
     await ws.close()
     await using next = await sg.workspace({ persist: 'lost', store, waitSec: 10 })

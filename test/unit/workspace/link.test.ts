@@ -82,7 +82,8 @@ describe('what comes from a sandbox', () => {
     for (const { reason } of (await settled) as PromiseRejectedResult[])
       expect(reason).toMatchObject({
         code: 'workspace_lost',
-        message: expect.stringContaining('out of luck') as string,
+        message:
+          'the sandbox of the workspace is lost: its channel ended (exit: out of luck); open another one with sg.workspace()',
       })
     await fake.ws.close()
   })
