@@ -50,8 +50,10 @@ export class ScriptExecutor {
   }
 
   /**
-   * Runs one script. Whatever the script does is a result; the call settles at the latest 5 s after the timeout, when
-   * everything that the script started is dead. The timeout begins when the files have been sent.
+   * Runs one script. Whatever the script does is a result. The call settles when everything that the script started is dead, or with
+   * the warning `destroy_failed`. The timeout begins when the sandbox has recovered from its last run (30 s at most) and the files have
+   * been sent; tools that execute and calls that wait for approval move its end. After it, the host waits at most 5 s for the harness,
+   * then at most 2 s for a sandbox whose channel closed to report its end, and 2 s for the destruction of one that must not serve again.
    * @throws SandglassError `invalid_request`, `limit_not_enforceable`, `sandbox_busy` before anything is sent; `invalid_request`
    * also for a file that cannot be read to its end, after which the sandbox is destroyed.
    */
