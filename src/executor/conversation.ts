@@ -24,8 +24,6 @@ import { isCallOf, ToolSocket } from './tool-socket.ts'
 
 /** Time after a run's deadline for an answer of the harness. */
 const BACKSTOP_MS = 5000
-/** Time from the deadline to the harness's kill of a script that does not end by itself. The harness needs CPU time for it. */
-const KILL_MS = 300
 /** Time for a harness to confirm a cancellation, and for both directions of a closed channel to report it. */
 const GRACE_MS = 2000
 /** Time for a harness to confirm the cancellation of a cell: it waits for the copy, ends what the cell started, and the copy takes over. */
@@ -104,9 +102,9 @@ export class Conversation {
     )
     this.#splitter = new LineSplitter(Math.min(longest + LINE_SLACK_BYTES, constants.MAX_STRING_LENGTH), true)
     const maxTimes = { toolsMs: run.maxToolWaitSec * 1000, approvalsMs: maxApprovalSec(run.tools) * 1000 }
-    this.#toolClock = new ToolClock(maxTimes, (executedMs, executing) => {
+    this.#toolClock = new ToolClock(maxTimes, (movedMs, moving) => {
       // The reading side reports a closed channel.
-      this.#sender.toolTime(executedMs, executing).catch(() => undefined)
+      this.#sender.toolTime(movedMs, moving).catch(() => undefined)
     })
     this.#tools = this.#openTools()
     if (run.endpoint !== undefined) {
@@ -125,7 +123,7 @@ export class Conversation {
   async hold(): Promise<ConversationEnd> {
     const backstop = this.#atDeadline(BACKSTOP_MS, () => this.#expire())
     // Calls that wait for their turn must not delay the last frame of a run that is over.
-    const lastCall = this.#tools === undefined ? undefined : this.#atDeadline(KILL_MS, () => this.#endTools())
+    const lastCall = this.#tools === undefined ? undefined : this.#atDeadline(CAPS.graceMs, () => this.#endTools())
     const onAbort = (): void => this.#cancel()
     this.#run.signal?.addEventListener('abort', onAbort, { once: true })
     try {
@@ -158,7 +156,8 @@ export class Conversation {
     this.#sender.start().then(
       () => {
         const now = performance.now()
-        this.#boost.after(this.#remainingMsFrom(() => now, KILL_MS))
+        // The harness needs CPU time for its kill.
+        this.#boost.after(this.#remainingMsFrom(() => now, CAPS.graceMs))
         this.#socket?.limitConnect((error) => this.#failStart(error))
       },
       (error: unknown) => {

@@ -72,13 +72,13 @@ export class Sender {
     return this.#queue
   }
 
-  /** Reports how long tools have executed, before any later answer. Rejects if the channel is closed. */
-  toolTime(executedMs: number, executing: boolean): Promise<void> {
+  /** Reports the time of tools and approvals so far, and whether it goes on, before any later answer. Rejects if the channel is closed. */
+  toolTime(movedMs: number, moving: boolean): Promise<void> {
     const frame = {
       type: 'tool_time',
       execution_id: this.#run.executionId,
-      executed_ms: executedMs,
-      executing,
+      executed_ms: movedMs,
+      executing: moving,
     } as const
     return this.answer(() => encodeFrame(frame))
   }
