@@ -38,7 +38,10 @@ export function specOf(
   }
 }
 
-/** The name of a spec in the pool. It has only limits and packages: everything else in a spec is the same for one Sandglass. */
+/**
+ * The name of a spec in the pool: its limits and, with packages, these and the modules loaded ahead. Everything else in a spec is the
+ * same for one Sandglass.
+ */
 export function nameOf(spec: SandboxSpec): string {
   const { memoryBytes, cpus, pids, diskBytes } = spec.limits
   const packages = spec.packages === undefined ? '' : ` packages=${spec.packages} preload=${spec.preload?.join(',')}`

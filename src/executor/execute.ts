@@ -76,7 +76,10 @@ function addMisuse(result: ExecutionResult, revoked: AbortSignal): ExecutionResu
   return result.status === 'cancelled' ? { ...result, error: NOT_LEASED, warnings } : { ...result, warnings }
 }
 
-/** Waits for a sandbox that prepares itself for each run, until the run is cancelled or {@link RECOVERY_MS} are over. */
+/**
+ * Waits for a sandbox that prepares itself for each run, until the run is cancelled or {@link RECOVERY_MS} are over. Then the
+ * request is sent all the same, and the rest of the recovery counts towards the time in which the host expects an answer.
+ */
 async function waitUntilRecovered({ sandbox, signal, cell }: PreparedRun): Promise<void> {
   if (sandbox.recovered === undefined || cell !== undefined) return // the process of a session needs no recovery
   const { promise: aborted, resolve } = Promise.withResolvers<void>()

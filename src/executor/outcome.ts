@@ -19,7 +19,7 @@ export interface OutcomeFacts {
   readonly aborted: boolean
 }
 
-/** The message of the host's backstop. */
+/** The message of the host's backstop. It and the next one say "container" on every engine, because callers match on these words. */
 const NO_ANSWER = 'Timed out waiting for container response'
 /** The message for a channel that closed. */
 const CLOSED = 'Container stdout closed unexpectedly'

@@ -63,7 +63,6 @@ async function gather(pieces: AsyncIterable<unknown>): Promise<Uint8Array> {
     size += bytes.length
     if (size > MAX_STDIN_BYTES) throw tooLongError('the stream is too long')
     // A source may reuse its buffer.
-
     held.push(typeof piece === 'string' ? bytes : Uint8Array.from(bytes))
   }
   return Buffer.concat(held)

@@ -6,6 +6,8 @@ import { liftCpuLimit, lowerCpuLimit } from './cpu-share.ts'
 import type { Link } from './link.ts'
 
 /** Lines up to this size are sent before the data of other activities; longer ones are sent in pieces that take turns. */
+const MAX_WHOLE_LINE_BYTES = 64 * 1024
+/** The bytes of a frame around `maxOutputBytes` of text. */
 const LINE_SLACK_BYTES = 64 * 1024
 
 /** The view that one script has of the sandbox of its workspace. */
@@ -103,12 +105,12 @@ class RunLines implements SharedChannel {
 
   async send(bytes: Uint8Array): Promise<void> {
     this.#begun = true
-    if (bytes.length <= LINE_SLACK_BYTES) await this.#link.outbound.send(bytes)
+    if (bytes.length <= MAX_WHOLE_LINE_BYTES) await this.#link.outbound.send(bytes)
     else await this.#activity?.write(bytes)
   }
 
   async sendRequest(request: LineInParts): Promise<void> {
-    if (request.line.length <= LINE_SLACK_BYTES) {
+    if (request.line.length <= MAX_WHOLE_LINE_BYTES) {
       await this.send(request.line)
       return
     }
