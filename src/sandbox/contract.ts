@@ -15,7 +15,7 @@ export type NetworkAccess = 'none' | 'language-only' | 'open'
 /** A limit that an engine can enforce. */
 export type EnforcedLimit = 'memory' | 'pids' | 'cpu' | 'disk' | 'output' | 'wall'
 
-/** The properties that sandboxes of one kind share; equal specs share a pool. */
+/** The properties that sandboxes of one kind share; equal specs share a shelf of the pool. */
 export interface SandboxSpec {
   readonly limits: SandboxLimits
   /** Absolute directory whose modules scripts can import (read-only in the sandbox). */
