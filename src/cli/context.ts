@@ -19,6 +19,13 @@ export function note(context: Context, text: string): Promise<void> {
   return context.stderr.write(`sandglass: ${escapeForMessage(text)}\n`)
 }
 
+/** A line for stderr that says what it is about: `[log] …`. */
+export function markedLine(context: Context, what: string, text: string): string {
+  const name = `[${escapeForMessage(what)}]`
+  const mark = supportsAnsi(context) ? `\u001B[2m${name}\u001B[22m` : name
+  return `${mark} ${escapeForMessage(text.trimEnd())}\n`
+}
+
 /** True if stderr supports ANSI sequences: lines may be redrawn and coloured. */
 export function supportsAnsi({ stderr, env }: Context): boolean {
   return stderr.isTerminal && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb'

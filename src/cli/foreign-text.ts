@@ -24,6 +24,11 @@ export function nameText(name: string): string {
   return truncate(name.trim().replaceAll(/\s+/g, ' '), MAX_NAME)
 }
 
+/** Emitted data for a person: a text as it is, anything else as indented JSON. */
+export function dataText(data: unknown): string {
+  return typeof data === 'string' ? data : (JSON.stringify(data, null, 2) ?? 'null')
+}
+
 /** The last lines of a list, after a line with the number of those left out. */
 export function lastLines(lines: readonly string[], max: number): readonly string[] {
   return lines.length <= max ? lines : [`… ${countText(lines.length - max)} lines before`, ...lines.slice(-max)]

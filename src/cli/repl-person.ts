@@ -5,8 +5,10 @@ import { type Context, note } from './context.ts'
 import { cellFiles, displayText } from './display-files.ts'
 import { EXIT } from './exit-codes.ts'
 import { LiveLine } from './live-line.ts'
+import { dataText } from './foreign-text.ts'
 import { isWholeCell } from './python-lines.ts'
 import type { ReplSession } from './repl-session.ts'
+import { emittedLine } from './run-reporter.ts'
 import { saveFiles, type Saving } from './save.ts'
 import { escapeForMessage } from './terminal-text.ts'
 
@@ -106,6 +108,8 @@ class Prompt {
     for await (const event of this.#session.branch(this.#branch).stream(cell, { signal: ending })) {
       if (event.type === 'stdout') await this.#live.pass(stdout, event.text)
       else if (event.type === 'stderr') await this.#live.pass(stderr, event.text)
+      else if (event.type === 'log' || event.type === 'intermediate')
+        await this.#live.write(stderr, emittedLine(this.#context, event))
       else if (event.type === 'result') await this.#show(event.result)
     }
   }
@@ -116,6 +120,7 @@ class Prompt {
     for (const display of result.displays) await this.#live.pass(stdout, `${displayText(display).replace(/^\n/, '')}\n`)
     await this.#save(result)
     for (const { message } of result.warnings) await note(this.#context, message)
+    if (result.hasResult) await this.#live.pass(stdout, `${dataText(result.finalData)}\n`)
     const { traceback, error } = result
     if (traceback !== null) await this.#live.pass(stderr, `${traceback.trimEnd()}\n`)
     // The traceback of a timeout does not say why the cell ended.

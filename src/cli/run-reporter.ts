@@ -1,10 +1,9 @@
 import type { ExecutionResult, RunEvent } from '../executor/index.ts'
 import { truncate } from '../support/index.ts'
-import { type Context, supportsAnsi } from './context.ts'
+import { type Context, markedLine, supportsAnsi } from './context.ts'
 import { displayText } from './display-files.ts'
 import type { LiveLine } from './live-line.ts'
-import { nameText } from './foreign-text.ts'
-import { escapeForMessage } from './terminal-text.ts'
+import { dataText, nameText } from './foreign-text.ts'
 import { violationsText } from './violations-text.ts'
 
 /** Maximum characters of the arguments of a tool call. */
@@ -31,11 +30,10 @@ export class RunReporter {
       case 'stderr':
         return this.#live.pass(stderr, event.text)
       case 'log':
-        return this.#mark(nameText(event.level), event.message)
+      case 'intermediate':
+        return this.#live.write(stderr, emittedLine(this.#context, event))
       case 'display':
         return this.#mark('display', displayText(event))
-      case 'intermediate':
-        return this.#mark('intermediate', `${nameText(event.label)}: ${JSON.stringify(event.data)}`)
       case 'tool_call':
         this.#calls.set(event.callId, truncate(JSON.stringify(event.args), MAX_ARGS))
         return undefined
@@ -59,10 +57,8 @@ export class RunReporter {
     if (result.traceback !== null) await this.#mark('traceback', result.traceback)
     if (result.errorKind !== null) await this.#mark(result.status, result.error ?? 'the reason is unknown')
     if (!result.hasResult) return
-    const { finalData } = result
-    const text = typeof finalData === 'string' ? finalData : JSON.stringify(finalData, null, 2)
     await this.#live.startLine(stdout)
-    await this.#live.pass(stdout, `${text}\n`)
+    await this.#live.pass(stdout, `${dataText(result.finalData)}\n`)
   }
 
   end(): Promise<void> {
@@ -77,10 +73,12 @@ export class RunReporter {
   }
 
   async #mark(what: string, text: string): Promise<void> {
-    const mark = supportsAnsi(this.#context)
-      ? `\u001B[2m[${escapeForMessage(what)}]\u001B[22m`
-      : `[${escapeForMessage(what)}]`
-    const { stderr } = this.#context
-    await this.#live.write(stderr, `${mark} ${escapeForMessage(text.trimEnd())}\n`)
+    await this.#live.write(this.#context.stderr, markedLine(this.#context, what, text))
   }
+}
+
+/** A log or an intermediate as a line for stderr. */
+export function emittedLine(context: Context, event: Extract<RunEvent, { type: 'log' | 'intermediate' }>): string {
+  if (event.type === 'log') return markedLine(context, nameText(event.level), event.message)
+  return markedLine(context, 'intermediate', `${nameText(event.label)}: ${JSON.stringify(event.data)}`)
 }

@@ -6,7 +6,7 @@ import { displayText } from './display-files.ts'
 import { msText } from './figures.ts'
 import { isSuccess } from '../outcomes/index.ts'
 import { attemptFacts, endText, type Fact, repetitionText, runFacts } from './run-facts.ts'
-import { asLines, lastLines, MAX_LINE, moreText, nameText } from './foreign-text.ts'
+import { asLines, dataText, lastLines, MAX_LINE, moreText, nameText } from './foreign-text.ts'
 import type { StoredRun } from './stored-run.ts'
 import { escapeForMessage } from './terminal-text.ts'
 import { violationsText } from './violations-text.ts'
@@ -193,10 +193,7 @@ function endingText({ status, success, finalData, error, partial }: RunRecord, p
 }
 
 function answerText(data: unknown): string[] {
-  return asLines(
-    truncate(typeof data === 'string' ? data : (JSON.stringify(data, null, 2) ?? 'null'), MAX_ANSWER),
-    MAX_ANSWER,
-  )
+  return asLines(truncate(dataText(data), MAX_ANSWER), MAX_ANSWER)
 }
 
 function paintStatus(

@@ -1,13 +1,13 @@
 import type { ToolExecutionResult } from '../index.ts'
 import type { JournalEvent, RunRecord } from '../journal/index.ts'
 import { countText, truncate } from '../support/index.ts'
-import { type Context, supportsAnsi } from './context.ts'
+import { type Context, markedLine, supportsAnsi } from './context.ts'
 import { msText, plural } from './figures.ts'
 import { displayText } from './display-files.ts'
 import { LiveLine } from './live-line.ts'
 import { attemptsOf } from './solve-line.ts'
 import { placeText, SolveProgress } from './solve-progress.ts'
-import { moreText } from './foreign-text.ts'
+import { dataText, moreText } from './foreign-text.ts'
 import { escapeForMessage } from './terminal-text.ts'
 
 const MAX_ERROR = 500
@@ -75,8 +75,7 @@ export class SolveReporter implements Reporter {
     if (isStdoutClosed()) return
     const { success, finalData, error, partial, status } = record
     if (success) {
-      const text = typeof finalData === 'string' ? finalData : JSON.stringify(finalData, null, 2)
-      await this.#live.pass(stdout, `${text}\n`)
+      await this.#live.pass(stdout, `${dataText(finalData)}\n`)
     } else {
       if (partial !== null) await this.#mark('partial', truncate(JSON.stringify(partial), MAX_PARTIAL))
       await this.#mark(status, this.#reasonOf(error))
@@ -102,10 +101,7 @@ export class SolveReporter implements Reporter {
   }
 
   async #mark(what: string, text: string): Promise<void> {
-    const mark = supportsAnsi(this.#context)
-      ? `\u001B[2m[${escapeForMessage(what)}]\u001B[22m`
-      : `[${escapeForMessage(what)}]`
-    await this.#live.write(this.#context.stderr, `${mark} ${escapeForMessage(text.trimEnd())}\n`)
+    await this.#live.write(this.#context.stderr, markedLine(this.#context, what, text))
   }
 
   async #say(text: string): Promise<void> {

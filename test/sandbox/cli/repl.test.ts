@@ -71,6 +71,14 @@ sandglass: there is a checkpoint "one" already
 >>> :drop one
 >>> :branches
 * main: no checkpoints
+>>> emit_log("half way"); emit_intermediate("half", {"n": 2}); emit_result({"a": 41})
+[info] half way
+[intermediate] half: {"n":2}
+{
+  "a": 41
+}
+>>> emit_result("no end")
+no end
 >>> 
 `
 const INTERRUPTED = `Python whose variables survive a crash. :help shows the commands, Ctrl-D ends.
@@ -131,10 +139,21 @@ describe.skipIf(skip)('sandglass repl', () => {
       { id: 'c', cell: 'while True: pass', timeout_s: 0.3 },
       { id: 'd', cell: 'print("out")\n1 / 0' },
       { id: 'e', cell: 'x' },
+      { id: 'f', cell: 'emit_log("half way", "warning")\nemit_intermediate("half", 20)\nemit_result({"a": 41})' },
     )
     expect(code).toBe(0)
     expect(lines).toMatchObject([
-      { id: 'a', number: 1, status: 'step-done', state: 'kept', value: [1] },
+      {
+        id: 'a',
+        number: 1,
+        status: 'step-done',
+        state: 'kept',
+        value: [1],
+        has_result: false,
+        final_data: null,
+        intermediates: [],
+        logs: [],
+      },
       { id: 'b', number: 2, status: 'crashed', state: 'rolled-back' },
       { id: 'c', number: 3, status: 'timed-out', state: 'rolled-back' },
       {
@@ -146,6 +165,15 @@ describe.skipIf(skip)('sandglass repl', () => {
         error: 'ZeroDivisionError: division by zero',
       },
       { id: 'e', number: 5, state: 'kept', value: [1] },
+      {
+        id: 'f',
+        status: 'completed',
+        value: null,
+        has_result: true,
+        final_data: { a: 41 },
+        intermediates: [{ label: 'half', data: 20 }],
+        logs: [{ level: 'warning', message: 'half way' }],
+      },
     ])
   })
 
@@ -244,7 +272,7 @@ describe.skipIf(skip)('sandglass repl', () => {
     expect(lines.at(-1)).toMatchObject({ id: 'h', value: 1 })
   })
 
-  test('at a terminal: blocks, completion, history, errors, branches with their checkpoints, and pictures in files', async () => {
+  test('at a terminal: blocks, completion, history, errors, emitted data, branches with their checkpoints, and pictures in files', async () => {
     const saved = join(cli.directory, 'saved')
     const ended = await runAtTerminal(
       cli,
@@ -277,6 +305,8 @@ describe.skipIf(skip)('sandglass repl', () => {
         [PROMPT, ':branches\n'],
         [PROMPT, ':drop one\n'],
         [PROMPT, ':branches\n'],
+        [PROMPT, 'emit_log("half way"); emit_intermediate("half", {"n": 2}); emit_result({"a": 41})\n'],
+        [PROMPT, 'emit_result("no end")\n'],
         [PROMPT, '\u0004'],
       ],
     )

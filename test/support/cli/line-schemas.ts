@@ -91,6 +91,9 @@ const errorKind = z.enum([
   'internal',
 ])
 
+const intermediates = z.array(z.strictObject({ label: z.string(), data: json }))
+const logs = z.array(z.strictObject({ level: z.string(), message: z.string() }))
+
 const result = z
   .strictObject({
     v,
@@ -116,8 +119,8 @@ const result = z
     error: z.string().nullable(),
     traceback: z.string().nullable(),
     warnings: z.array(warning),
-    intermediates: z.array(z.strictObject({ label: z.string(), data: json })),
-    logs: z.array(z.strictObject({ level: z.string(), message: z.string() })),
+    intermediates,
+    logs,
     stdout: z.string(),
     stderr: z.string(),
     stdout_bytes: count,
@@ -458,6 +461,10 @@ const cell = z
     error_kind: errorKind.nullable(),
     state: z.enum(['kept', 'rolled-back', 'lost']),
     value: json.meta({ description: 'Of the last expression, where it is JSON.' }),
+    has_result: z.boolean(),
+    final_data: json,
+    intermediates,
+    logs,
     stdout: z.string(),
     stderr: z.string(),
     truncated: z.boolean(),
