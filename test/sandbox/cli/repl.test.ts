@@ -79,6 +79,18 @@ sandglass: there is a checkpoint "one" already
 }
 >>> emit_result("no end")
 no end
+>>> # note: s is next
+>>> s = ["""
+...   a
+... """,
+...     1,
+... ]
+>>> s
+['\\n  a\\n', 1]
+>>> if s: print("yes")
+... else: print("no")
+... 
+yes
 >>> 
 `
 const INTERRUPTED = `Python whose variables survive a crash. :help shows the commands, Ctrl-D ends.
@@ -307,6 +319,16 @@ describe.skipIf(skip)('sandglass repl', () => {
         [PROMPT, ':branches\n'],
         [PROMPT, 'emit_log("half way"); emit_intermediate("half", {"n": 2}); emit_result({"a": 41})\n'],
         [PROMPT, 'emit_result("no end")\n'],
+        [PROMPT, '# note: s is next\n'],
+        [PROMPT, 's = ["""\n'],
+        ['... ', '  a\n'],
+        ['... ', '""",\n'],
+        ['... ', '    1,\n'],
+        ['... ', ']\n'],
+        [PROMPT, 's\n'],
+        [PROMPT, 'if s: print("yes")\n'],
+        ['... ', 'else: print("no")\n'],
+        ['... ', '\n'],
         [PROMPT, '\u0004'],
       ],
     )
