@@ -1,6 +1,7 @@
 import { messageOf } from '../errors/index.ts'
 import type { CellOptions, CellResult } from '../index.ts'
 import { didYouMean } from '../support/index.ts'
+import { openInput } from './bounded-read.ts'
 import type { Context } from './context.ts'
 import { cellFiles } from './display-files.ts'
 import { EXIT } from './exit-codes.ts'
@@ -28,12 +29,23 @@ type ReplRequest =
     }
 
 /** Answers requests in their order, one a line, each by one line (docs/cli.md). Resolves to the exit code. */
-export async function serveLines(
+export async function serveLines(session: ReplSession, saving: Saving | undefined, context: Context): Promise<number> {
+  try {
+    await answerLines(session, saving, context)
+  } catch (error) {
+    context.signal.throwIfAborted() // it closed stdin
+    throw error
+  }
+  context.signal.throwIfAborted()
+  return EXIT.ok
+}
+
+async function answerLines(
   session: ReplSession,
   saving: Saving | undefined,
   { stdout, signal }: Context,
-): Promise<number> {
-  for await (const line of inputLines(process.stdin, MAX_LINE_BYTES)) {
+): Promise<void> {
+  for await (const line of inputLines(openInput('-', 'stdin', signal), MAX_LINE_BYTES)) {
     let id: string | null = null
     try {
       signal.throwIfAborted()
@@ -50,8 +62,6 @@ export async function serveLines(
       await stdout.line({ ...errorLine(failureOf(error)), id })
     }
   }
-  signal.throwIfAborted()
-  return EXIT.ok
 }
 
 async function answer(

@@ -55,9 +55,11 @@ class Prompt {
     })
     this.#lines.on('SIGINT', () => this.#interrupt())
     this.#lines.on('close', () => (this.#isClosed = true))
+    context.signal.addEventListener('abort', () => this.#lines.close())
   }
 
   async serve(): Promise<number> {
+    this.#context.signal.throwIfAborted()
     await this.#context.stdout.write('Python whose variables survive a crash. :help shows the commands, Ctrl-D ends.\n')
     try {
       this.#ask()
@@ -73,6 +75,7 @@ class Prompt {
         this.#ask()
       }
       await this.#context.stdout.write('\n') // Ctrl-D leaves the prompt
+      this.#context.signal.throwIfAborted()
       return EXIT.ok
     } finally {
       this.#lines.close()

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { linesOf, makeCli } from '../../support/cli/sandglass.ts'
-import { runAtTerminal, screenOf } from '../../support/cli/terminal.ts'
+import { runAtTerminal, screenOf, startAtTerminal } from '../../support/cli/terminal.ts'
 import { requireLocalEngine } from '../../support/local-engine.ts'
 import { fencesOf } from '../../support/run-example.ts'
 
@@ -363,6 +363,24 @@ describe.skipIf(skip)('sandglass repl', () => {
     )
     expect(ended.code).toBe(0)
     expect(screenOf(ended.stdout).replace(/Traceback[^]*?(?=KeyboardInterrupt\n)/, '')).toBe(INTERRUPTED)
+  })
+
+  test('SIGTERM ends it while it waits for a request or a line', async () => {
+    const lines = cli.start(['repl', '--json', '--engine', 'local'])
+    lines.child.stdin.write(`${JSON.stringify({ id: '1', cell: '1' })}\n`)
+    await lines.said('"id":"1"')
+    lines.child.kill('SIGTERM')
+    const ended = await lines.ended
+    expect(ended).toMatchObject({ code: 130, stderr: 'sandglass: cancelled by SIGTERM\n' })
+    expect(linesOf(ended)).toMatchObject([{ id: '1' }, { type: 'error', status: 'cancelled', code: 'aborted' }])
+
+    const person = startAtTerminal(cli, ['repl', '--engine', 'local'], [])
+    await person.said('>>> ')
+    const pid = person.child.pid ?? 0
+    process.kill(Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')), 'SIGTERM')
+    const left = await person.ended
+    expect(left.code).toBe(130)
+    expect(screenOf(left.stdout)).toMatch(/\n>>> \nsandglass: cancelled by SIGTERM\n$/)
   })
 
   test('without a terminal it asks for --json', async () => {

@@ -1,4 +1,4 @@
-import type { Cli, CommandResult } from './sandglass.ts'
+import type { Cli, CommandResult, Running } from './sandglass.ts'
 
 /** What a person does at a terminal: waits for a text, then types. */
 export type TerminalStep = readonly [seen: string, typed: string]
@@ -10,13 +10,17 @@ steps = json.loads(sys.argv[1])
 pid, terminal = pty.fork()
 if pid == 0:
     os.execvp(sys.argv[2], sys.argv[2:])
-shown, at, end = b"", 0, time.monotonic() + 60
+shown, at, end, seen = b"", 0, time.monotonic() + 60, "the end"
+def say(piece):
+    sys.stdout.buffer.write(piece)
+    sys.stdout.buffer.flush()
 def more():
     global shown
     if not select.select([terminal], [], [], max(0, end - time.monotonic()))[0]:
         raise TimeoutError
     piece = os.read(terminal, 65536)
     shown += piece
+    say(piece)
     return piece
 try:
     for seen, typed in steps:
@@ -30,9 +34,8 @@ except OSError:
     pass
 except TimeoutError:
     os.kill(pid, 9)
-    shown += b"\\nNOT SEEN: " + repr(seen).encode()
+    say(b"\\nNOT SEEN: " + repr(seen).encode())
 code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-sys.stdout.buffer.write(shown)
 sys.exit(99 if code == -9 else code)
 `
 
@@ -43,8 +46,20 @@ export function runAtTerminal(
   steps: readonly TerminalStep[],
   env: Readonly<Record<string, string>> = {},
 ): Promise<CommandResult> {
+  return startAtTerminal(cli, args, steps, env).ended
+}
+
+/** Starts a command at a terminal of its own; it is the only child of the process. */
+export function startAtTerminal(
+  cli: Cli,
+  args: readonly string[],
+  steps: readonly TerminalStep[],
+  env: Readonly<Record<string, string>> = {},
+): Running {
   const wrapper = ['/usr/bin/python3', '-c', DRIVER, JSON.stringify(steps)]
-  return cli.run(args, { env: { TERM: 'xterm', NO_COLOR: '1', ...env }, wrapper })
+  const running = cli.start(args, { TERM: 'xterm', NO_COLOR: '1', ...env }, wrapper)
+  running.child.stdin.end()
+  return running
 }
 
 /** The lines as they are in the end, without the moves of the cursor by which a line editor draws them. */
