@@ -172,6 +172,7 @@ function parseRequest(value: Json): ReplRequest {
 
 function textOf(value: Json, key: string): string | undefined {
   const text = value[key]
+  if (text === '' && key !== 'cell') throw wrong(`${key}: it is empty`)
   if (text === undefined || text === null || typeof text === 'string') return text ?? undefined
   throw wrong(`${key}: it is not a string`)
 }

@@ -20,7 +20,18 @@ const HELP = `:checkpoint [NAME]  keep the state of this branch   :restore NAME 
 A block ends with an empty line. Tab completes names. Ctrl-C interrupts a cell, whose changes stay; a second Ctrl-C ends it,
 and the state is as it was before the cell.
 `
-const NAMED: readonly string[] = ['restore', 'switch', 'drop']
+/** The commands, and whether a NAME follows. */
+const TAKES_NAME: ReadonlyMap<string, 'never' | 'optionally' | 'always'> = new Map([
+  ['checkpoint', 'optionally'],
+  ['restore', 'always'],
+  ['branch', 'optionally'],
+  ['switch', 'always'],
+  ['branches', 'never'],
+  ['drop', 'always'],
+  ['vars', 'never'],
+  ['help', 'never'],
+  ['quit', 'never'],
+])
 const WORD = /[^\W\d]\w*$/u
 const CONTINUED = '... '
 
@@ -66,7 +77,7 @@ class Prompt {
       for await (const line of this.#lines) {
         this.#typed.push(line)
         const text = this.#typed.join('\n')
-        if (isWholeCell(text)) {
+        if (text.startsWith(':') || isWholeCell(text)) {
           this.#typed = []
           if (text.trim() === ':quit') return EXIT.ok
           await this.#serveOne(text)
@@ -143,10 +154,11 @@ class Prompt {
   }
 
   async #obey(line: string): Promise<void> {
-    const [command = '', name] = line.split(/\s+/)
+    const [command = '', ...names] = line.split(/\s+/)
     const { stdout } = this.#context
-    if (name === undefined && NAMED.includes(command))
-      return this.#say(`:${command} needs a NAME; :branches lists them`)
+    const problem = problemOf(command, names)
+    if (problem !== undefined) return this.#say(problem)
+    const [name] = names
     if (command === 'vars') {
       const variables = await this.#session.branch(this.#branch).variables()
       return variables.length === 0 ? this.#say('no variables yet') : stdout.write(tableOf(variables))
@@ -210,6 +222,15 @@ class Prompt {
       return [[], word]
     }
   }
+}
+
+/** The mistake in the words after a command, if there is one. */
+function problemOf(command: string, names: readonly string[]): string | undefined {
+  const takes = TAKES_NAME.get(command)
+  if (takes === 'always' && names.length === 0) return `:${command} needs a NAME; :branches lists them`
+  if (takes === 'never' && names.length > 0) return `:${command} takes no NAME`
+  if (takes !== undefined && names.length > 1) return `:${command} takes one NAME, without spaces`
+  return undefined
 }
 
 function tableOf(variables: readonly SessionVariable[]): string {

@@ -60,6 +60,10 @@ ZeroDivisionError: division by zero
 [3, 1, 2]
 >>> :restore
 :restore needs a NAME; :branches lists them
+>>> :checkpoint one (more
+:checkpoint takes one NAME, without spaces
+>>> :vars all
+:vars takes no NAME
 >>> :what
 there is no command :what
 HELP
@@ -266,7 +270,10 @@ describe.skipIf(skip)('sandglass repl', () => {
       { id: 'e', command: 'restore' },
       { id: 'f', command: 'forget' },
       { id: 'g', cell: '1', name: 'x' },
-      { id: 'h', cell: '1' },
+      { id: 'h', command: 'branch', name: '' },
+      { id: 'i', command: 'checkpoint', name: '' },
+      { id: 'j', cell: '1', branch: '' },
+      { id: 'k', cell: '1' },
     )
     expect(code).toBe(0)
     expect(lines.slice(0, -1)).toMatchObject([
@@ -280,8 +287,11 @@ describe.skipIf(skip)('sandglass repl', () => {
       { id: 'e', error: 'restore needs "name"' },
       { id: 'f', error: 'command: write checkpoint, restore, branch, drop, variables' },
       { id: 'g', error: 'name: a line with "cell" has no such key' },
+      { id: 'h', error: 'name: it is empty' },
+      { id: 'i', error: 'name: it is empty' },
+      { id: 'j', error: 'branch: it is empty' },
     ])
-    expect(lines.at(-1)).toMatchObject({ id: 'h', value: 1 })
+    expect(lines.at(-1)).toMatchObject({ id: 'k', value: 1 })
   })
 
   test('at a terminal: blocks, completion, history, errors, emitted data, branches with their checkpoints, and pictures in files', async () => {
@@ -311,6 +321,8 @@ describe.skipIf(skip)('sandglass repl', () => {
         [PROMPT, '1 / 0\n'],
         [PROMPT, `${'\u001B[A'.repeat(6)}\n`],
         [PROMPT, ':restore\n'],
+        [PROMPT, ':checkpoint one (more\n'],
+        [PROMPT, ':vars all\n'],
         [PROMPT, ':what\n'],
         [PROMPT, ':branch one\n'],
         [PROMPT, ':drop side\n'],
