@@ -135,10 +135,11 @@ class Prompt {
     await this.#save(result)
     for (const { message } of result.warnings) await note(this.#context, message)
     if (result.hasResult) await this.#live.pass(stdout, `${dataText(result.finalData)}\n`)
-    const { traceback, error } = result
+    const { status, traceback, error } = result
     if (traceback !== null) await this.#live.pass(stderr, `${traceback.trimEnd()}\n`)
-    // The traceback of a timeout does not say why the cell ended.
-    if (error !== null && traceback?.includes(error) !== true) await this.#live.pass(stderr, `${error}\n`)
+    // The traceback of a timeout does not say why the cell ended. That of an exception does, in words of its own for a SyntaxError.
+    const isTold = traceback !== null && (status === 'failed' || traceback.includes(error ?? ''))
+    if (error !== null && !isTold) await this.#live.pass(stderr, `${error}\n`)
     if (result.state === 'kept') return
     const lost = [...result.missing, ...result.ended.map((name) => `${name} was ended`)]
     const what = result.state === 'lost' ? 'the session is lost' : 'the state is as it was before this cell'

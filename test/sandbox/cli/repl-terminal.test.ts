@@ -81,6 +81,11 @@ sandglass: there is a checkpoint "one" already
 }
 >>> emit_result("no end")
 no end
+>>> ([)
+  File "<cell 12>", line 1
+    ([)
+      ^
+SyntaxError: closing parenthesis ')' does not match opening parenthesis '['
 >>> # note: s is next
 >>> s = ["""
 ...   a
@@ -154,6 +159,7 @@ describe.skipIf(skip)('sandglass repl', () => {
         [PROMPT, ':branches\n'],
         [PROMPT, 'emit_log("half way"); emit_intermediate("half", {"n": 2}); emit_result({"a": 41})\n'],
         [PROMPT, 'emit_result("no end")\n'],
+        [PROMPT, '([)\n'],
         [PROMPT, '# note: s is next\n'],
         [PROMPT, 's = ["""\n'],
         ['... ', '  a\n'],
