@@ -30,6 +30,30 @@ describe.skipIf(skip)('the engine docker on the command line', () => {
     )
   })
 
+  test('repl keeps the state through a cell that crashes, and goes back to a checkpoint', async () => {
+    const requests = [
+      { id: '1', cell: 'x = [1]' },
+      { id: '2', cell: 'x.append(2)\nimport ctypes; ctypes.string_at(0)' },
+      { id: '3', cell: 'x' },
+      { id: '4', command: 'checkpoint', name: 'one' },
+      { id: '5', cell: 'x.append(3)\nemit_result(x)' },
+      { id: '6', command: 'restore', name: 'one' },
+      { id: '7', cell: 'x' },
+    ]
+    const input = requests.map((request) => JSON.stringify(request)).join('\n')
+    const { code, stdout, stderr } = await cli.run(['repl', '--json', ...flags], { input })
+    expect([code, stderr]).toEqual([0, ''])
+    expect(linesOf({ stdout })).toMatchObject([
+      { id: '1', status: 'step-done', state: 'kept' },
+      { id: '2', status: 'crashed', state: 'rolled-back' },
+      { id: '3', status: 'step-done', state: 'kept', value: [1] },
+      { id: '4', checkpoint: { grade: 'whole', lacks: [] } },
+      { id: '5', status: 'completed', final_data: [1, 3] },
+      { id: '6', command: 'restore', name: 'one', ended: [] },
+      { id: '7', value: [1] },
+    ])
+  })
+
   test('a missing image exits with 8 and says what to do', async () => {
     const { code, stdout, stderr } = await cli.run(
       ['run', '-', '--json', '--engine', 'docker', '--image', 'sandglass.invalid/none:1'],
