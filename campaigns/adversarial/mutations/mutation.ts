@@ -41,6 +41,7 @@ export type Suite =
   | 'between-runs'
   | 'defences'
   | 'fresh'
+  | 'growth'
   | 'workspace-files'
   | 'workspace-programs'
   | 'workspace-link'
@@ -69,6 +70,7 @@ export const SUITES: Readonly<Record<Suite, string>> = {
   'between-runs': `${ADVERSARIAL}/between-runs.test.ts`,
   defences: `${ADVERSARIAL}/defences.test.ts`,
   fresh: `${ADVERSARIAL}/fresh.test.ts`,
+  growth: 'test/sandbox/engines/local/growth.test.ts',
   review: 'test/sandbox/orchestrator/review.test.ts',
   approvals: 'test/sandbox/tools/approvals.test.ts',
   websocket: 'test/sandbox/tools/websocket.test.ts',

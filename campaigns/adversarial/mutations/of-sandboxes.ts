@@ -258,6 +258,20 @@ export const SANDBOX_MUTATIONS: readonly Mutation[] = [
     quick: [{ suite: 'fresh', titles: ['FLIGHT-01'] }],
   },
   {
+    name: 'growth',
+    defence: 'a sandbox whose broker or zygote holds 16 MiB more than at start ends with its next run',
+    instead: 'it serves on, whatever it holds',
+    patches: [
+      {
+        file: `${HARNESS}/broker/sandbox.py`,
+        from: '            self._has_grown = self._growth.is_large()\n',
+        to: '            self._growth.is_large()\n',
+      },
+    ],
+    selected: [{ suite: 'growth', titles: ['16 MiB more'] }],
+    quick: [{ suite: 'growth', titles: ['16 MiB more'] }],
+  },
+  {
     name: 'random-measurements',
     defence: 'the processor time that a script uses while tools execute is measured at random times',
     instead: 'it is measured when a call begins and ends, and processes that live in between are not counted',
