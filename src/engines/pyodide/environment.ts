@@ -19,8 +19,8 @@ import { unpackWheels } from './wheels.ts'
 const RECIPE = 4
 /** The heap of V8, for file names and JSON. Python's memory and files lie outside of it. */
 const HEAP_MiB = 128
-/** The first size of the space for new objects. An instance makes 20 MB of them while it starts, and V8 would collect them five times. */
-const NEW_SPACE_MiB = 16
+/** The first size of the space for new objects. An instance makes 20 MB of them while it starts, most of which V8 would copy. */
+const NEW_SPACE_MiB = 24
 const ENVIRONMENT = {
   HOME: '/tmp',
   LANG: 'C.UTF-8',

@@ -46,6 +46,7 @@ export async function loadInterpreter(directory: string, { maxBytes, snapshot }:
     limitMemory(bytes, Math.floor(maxBytes / PAGE_BYTES))
     closeBridge = guardBridge((imports as { env: Record<string, unknown> }).env)
     const made = await api.instantiate(bytes, imports)
+    bytes.buffer.transfer(0) // gives 10 MB back at once; V8 has a copy
     memory = made.instance.exports['memory'] as WasmMemory
     if (snapshot !== undefined) {
       postponeOptimization() // not in the process that makes a snapshot: its flags mark the compiled JavaScript

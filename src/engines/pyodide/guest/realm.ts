@@ -40,13 +40,16 @@ export function hideNode(): void {
   set('fetch', (from: unknown) => Promise.resolve(fileAsResponse(String(from))))
 }
 
-/** Pyodide fetches only its own files, by URL. */
+/** Pyodide fetches only its own files, by URL. A file is read where its content is asked for: that of the interpreter never is. */
 function fileAsResponse(url: string): unknown {
-  const bytes = readFileSync(new URL(url))
+  const read = (): Buffer => readFileSync(new URL(url))
   return {
     ok: true,
-    json: () => Promise.resolve(JSON.parse(bytes.toString('utf8')) as unknown),
-    arrayBuffer: () => Promise.resolve(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length)),
+    json: () => Promise.resolve(JSON.parse(read().toString('utf8')) as unknown),
+    arrayBuffer: () => {
+      const bytes = read()
+      return Promise.resolve(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length))
+    },
   }
 }
 
