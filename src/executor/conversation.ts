@@ -172,6 +172,7 @@ export class Conversation {
       if (chunk === undefined) continue
       if (chunk === null) return this.#close()
       await this.#read(chunk)
+      this.#run.sandbox.channel.release?.()
       if (this.#transcript.done !== undefined) return this.#conclude(this.#transcript.done)
     }
   }

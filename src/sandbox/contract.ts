@@ -125,6 +125,8 @@ export interface SandboxInfo {
 export interface Channel {
   /** Resolves to the next chunk, or null at the end. It reads at most one chunk ahead, which applies back-pressure. */
   receive(): Promise<Uint8Array | null>
+  /** Gives the memory of the last chunk back: nobody reads it any more. V8 frees large buffers late. Default: it is left to V8. */
+  release?(): void
   /** Resolves when the bytes were written; rejects when the peer is gone. */
   send(bytes: Uint8Array): Promise<void>
   /** Ends both directions. Idempotent. */

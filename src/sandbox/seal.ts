@@ -38,7 +38,7 @@ export function unseal(attached: Attached, key: Uint8Array, bothWays: boolean = 
     lastOutput: () =>
       forged ? 'something in the sandbox wrote to the channel beside the harness' : attached.lastOutput(),
     channel: {
-      ...channel,
+      close: () => channel.close(),
       send: (bytes) => channel.send(bothWays ? sealer.seal(bytes) : bytes),
       async receive() {
         while (pieces.length === 0 && !forged) {
@@ -50,6 +50,7 @@ export function unseal(attached: Attached, key: Uint8Array, bothWays: boolean = 
             forged = true
             channel.close()
           }
+          channel.release?.() // the pieces are copies
         }
         return pieces.shift() ?? null
       },

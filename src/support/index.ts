@@ -5,6 +5,7 @@ export { isLiving, pidNamespace, startOf, statusOf } from './process-identity.ts
 export { definedOf } from './defined-of.ts'
 export { filesText } from './files-text.ts'
 export { awaitLock, type FileLock, isLocked, tryLock } from './flock.ts'
+export { promptGarbageCollection } from './garbage-collection.ts'
 export { makeDirectory } from './make-directory.ts'
 export { MAX_TIMER_MS } from './max-timer.ts'
 export { markOfThisProcess, type OwnerMark, type OwnerState, pidOf, stateOf } from './owner.ts'

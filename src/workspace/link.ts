@@ -12,10 +12,9 @@ import {
   MAX_PAYLOAD_BYTES,
 } from '../protocol/index.ts'
 import type { Sandbox } from '../sandbox/index.ts'
-import { formatValue, MAX_TIMER_MS, truncate } from '../support/index.ts'
+import { formatValue, MAX_TIMER_MS, promptGarbageCollection, truncate } from '../support/index.ts'
 import { Activity, type ActivityHandler, type ActivityOwner, OUTPUT_WINDOW_BYTES } from './activity.ts'
 import { invalid, notAloneError } from './failures.ts'
-import { promptGarbageCollection } from './garbage-collection.ts'
 import type { IdleClock } from './idle-clock.ts'
 import { Outbound } from './outbound.ts'
 

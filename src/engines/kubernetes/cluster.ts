@@ -247,6 +247,8 @@ async function openSocket(
     ...tls,
     perMessageDeflate: false,
     followRedirects: false,
+    // Messages come while the chunk is read that has their ends.
+    allowSynchronousEvents: true,
     maxPayload: MAX_MESSAGE_BYTES,
     handshakeTimeout,
   })

@@ -114,6 +114,7 @@ export class ManagedPod {
         this.#heardMs = performance.now()
         return piece
       },
+      release: () => channel.release?.(),
       send: (bytes) => channel.send(bytes),
       close: () => channel.close(),
     }

@@ -1,5 +1,7 @@
 import type { RawData, WebSocket } from 'ws'
+import type { Socket } from 'node:net'
 import { type Attached, ChunkQueue } from '../../sandbox/index.ts'
+import { ReceivedMemory } from './received-memory.ts'
 
 const STDIN = 0
 const STDOUT = 1
@@ -20,6 +22,7 @@ const UNANSWERED_WHILE_SENDING = 60
  */
 export function attach(socket: WebSocket): Attached {
   const pieces = new ChunkQueue()
+  const memory = new ReceivedMemory(connectionOf(socket))
   const decoder = new TextDecoder()
   const { promise: ended, resolve: noteEnd } = Promise.withResolvers<void>()
   let stderr = ''
@@ -46,11 +49,14 @@ export function attach(socket: WebSocket): Attached {
     pieces.end()
     noteEnd()
   }
-  socket.on('pong', () => (unanswered = 0))
+  socket.on('pong', () => {
+    unanswered = 0
+    memory.forget()
+  })
   socket.on('message', (message: RawData) => {
     unanswered = 0
     const bytes = message as Buffer
-    const data = bytes.subarray(1)
+    const data = memory.own(bytes)
     if (data.length === 0) return
     if (bytes[0] === STDOUT) pieces.put(data)
     else if (bytes[0] === STDERR && stderr.length < MAX_STDERR_CHARS) stderr += decoder.decode(data, { stream: true })
@@ -59,16 +65,20 @@ export function attach(socket: WebSocket): Attached {
   })
   socket.on('error', (error) => (status ||= error.message))
   socket.once('close', end)
-  unref(socket)
+  // Lets the host's process end: while a caller waits, the timer of the call keeps it.
+  connectionOf(socket).unref()
   socket.resume()
 
   return {
     channel: {
-      receive() {
-        const piece = pieces.take()
+      async receive() {
+        const taking = pieces.take()
         if (pieces.isAwaited && socket.isPaused) socket.resume()
+        const piece = await taking
+        memory.lend(piece)
         return piece
       },
+      release: () => memory.release(),
       send: (bytes) => send(socket, bytes),
       close() {
         socket.terminate()
@@ -114,7 +124,6 @@ function describeStatus(text: string): string {
   }
 }
 
-/** Lets the host's process end: while a caller waits, the timer of the call keeps it. */
-function unref(socket: WebSocket): void {
-  ;(socket as unknown as { _socket?: { unref?: () => void } })._socket?.unref?.()
+function connectionOf(socket: WebSocket): Socket {
+  return (socket as unknown as { readonly _socket: Socket })._socket
 }

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import type { Ending } from '../../../src/sandbox/index.ts'
+import type { Channel, Ending } from '../../../src/sandbox/index.ts'
 import { ScriptExecutor } from '../../../src/executor/index.ts'
 import { replayChannel, wireLines } from '../../../src/testing/index.ts'
 import { done, error, frame, ID, log, play, result } from './wire.ts'
@@ -243,4 +243,37 @@ describe('destroying', () => {
       { code: 'destroy_failed', message: 'the sandbox could not be destroyed: stuck', traceback: null },
     ])
   })
+})
+
+describe('a channel that takes chunks back', () => {
+  test.each([1, 7, 64, 100_000])(
+    'gets each, and nothing of it is read afterwards: in pieces of %i bytes',
+    async (size) => {
+      const lines = Buffer.from(
+        wireLines(log('ä'.repeat(500)), frame('stdout', { text: 'out' }), result([1, 'two']), done()),
+      )
+      const pieces = Array.from({ length: Math.ceil(lines.length / size) }, (_, index) =>
+        Uint8Array.from(lines.subarray(index * size, (index + 1) * size)),
+      )
+      const sandbox = replayChannel(pieces)
+      const { channel: inner } = sandbox
+      let lent: Uint8Array | null = null
+      let released = 0
+      const channel: Channel = {
+        receive: async () => (lent = await inner.receive()),
+        release() {
+          lent?.fill(0)
+          released += 1
+        },
+        send: (bytes) => inner.send(bytes),
+        close: () => inner.close(),
+      }
+      Object.defineProperty(sandbox, 'channel', { value: channel })
+      const executor = new ScriptExecutor({ mode: 'interactive' })
+      const got = await executor.run({ sandbox, script: 'pass', executionId: ID })
+      expect(got).toMatchObject({ status: 'completed', finalData: [1, 'two'], stdout: 'out' })
+      expect(got.logs).toMatchObject([{ message: 'ä'.repeat(500) }])
+      expect(released).toBe(pieces.length)
+    },
+  )
 })

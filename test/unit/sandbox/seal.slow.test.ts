@@ -39,11 +39,14 @@ sys.stdout.buffer.write(Opener(bytes.fromhex(sys.argv[1])).open(sys.stdin.buffer
 }
 
 function attach(chunks: readonly Uint8Array[]): Attached & { closed: boolean } {
-  const left = [...chunks]
+  const left = chunks.map((chunk) => Uint8Array.from(chunk))
+  let last: Uint8Array | null = null
   const it = {
     closed: false,
     channel: {
-      receive: () => Promise.resolve(it.closed ? null : (left.shift() ?? null)),
+      receive: () => Promise.resolve(it.closed ? null : (last = left.shift() ?? null)),
+      // Nothing may be read of what was given back.
+      release: () => void last?.fill(0),
       send: () => Promise.resolve(),
       close: () => {
         it.closed = true
