@@ -10,7 +10,7 @@ import { isFull } from '../support/walls.ts'
 
 const cluster = await requireCluster()
 const { admin } = cluster
-const runtimeClassName = cluster.skip ? undefined : await findGvisorClass(cluster.config)
+const runtimeClassName = cluster.skip ? undefined : await findGvisorClass(cluster.config, cluster.options)
 const options = { ...cluster.options, ...(runtimeClassName === undefined ? {} : { runtimeClassName }) }
 const MiB = 1024 * 1024
 const LIMITS = { memoryBytes: 160 * MiB, diskBytes: 8 * MiB, pids: 14 }

@@ -7,7 +7,7 @@ import { isFull } from '../../support/walls.ts'
 
 /* Harness, broker and kernel are those of containers on gVisor, and the channel is that of pods. The first case shows that they fit. */
 const { skip, options, admin, config } = await requireCluster()
-const runtimeClassName = skip ? undefined : await findGvisorClass(config)
+const runtimeClassName = skip ? undefined : await findGvisorClass(config, options)
 
 engineConformance({
   name: 'kubernetes with gVisor',
