@@ -9,6 +9,7 @@ import { pythonWriters } from './python-writers.ts'
 import { roomsTable } from './rooms.ts'
 import type { GeneratedSection } from './section.ts'
 import { sessionStates } from './session-states.ts'
+import { testedTable } from './tested.ts'
 
 /**
  * Every generated section of the docs. To add one: put its two markers on the page, add a row here with a function that
@@ -16,6 +17,7 @@ import { sessionStates } from './session-states.ts'
  */
 export const GENERATED: readonly GeneratedSection[] = [
   { page: 'docs/engines.md', name: 'engines', text: engineTable },
+  { page: 'docs/engines.md', name: 'tested', text: testedTable },
   { page: 'docs/limitations/reuse.md', name: 'differences', text: differences },
   { page: 'docs/errors.md', name: 'error-codes', text: errorCodes },
   ...optionSections(),
