@@ -41,6 +41,16 @@ const LONGEST = [
   'test/daemon/engines/docker/daemon-faults.test.ts',
   'test/daemon/conformance/docker.test.ts',
   'test/campaign/fuzz/stall.test.ts',
+  // What fills the processors beside what waits.
+  'test/cluster/conformance/kubernetes.test.ts',
+  'test/cluster/faults.test.ts',
+  'test/cluster/network.test.ts',
+  'test/cluster/adversarial/kubernetes/cases.test.ts',
+  'test/cluster/leases.test.ts',
+  'test/cluster/engine.test.ts',
+  'test/cluster/application.test.ts',
+  'test/cluster/packages.test.ts',
+  'test/cluster/persist.test.ts',
 ]
 /** Campaigns that need about one processor, and whose bounds leave room for another such file. */
 const PAIRED = [

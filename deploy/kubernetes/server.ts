@@ -5,7 +5,14 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import { createSandglass, SandglassError } from 'sandglass'
 
-const { PORT = '8080', SANDBOXES = '2', SANDBOX_IMAGE, SANDBOX_CPU_REQUEST, SANDBOX_NETWORK } = process.env
+const {
+  PORT = '8080',
+  SANDBOXES = '2',
+  SANDBOX_IMAGE,
+  SANDBOX_ROOT_ONLY_DIR,
+  SANDBOX_CPU_REQUEST,
+  SANDBOX_NETWORK,
+} = process.env
 const MAX_BYTES = 1024 * 1024
 /** More would wait for a sandbox, each with its script in memory. */
 const MAX_OPEN = 32
@@ -21,6 +28,7 @@ const sg = await createSandglass({
   require: SANDBOX_NETWORK === 'open' ? [] : ['network'],
   kubernetes: {
     ...(SANDBOX_IMAGE === undefined ? {} : { image: SANDBOX_IMAGE }),
+    ...(SANDBOX_ROOT_ONLY_DIR === undefined ? {} : { rootOnlyDir: SANDBOX_ROOT_ONLY_DIR }),
     ...(SANDBOX_CPU_REQUEST === undefined ? {} : { cpuRequest: Number(SANDBOX_CPU_REQUEST) }),
   },
 })

@@ -39,6 +39,7 @@ describe.skipIf(skip || IMPORT === '')('an application in the cluster', () => {
       const data = {
         SANDBOXES: '1',
         SANDBOX_IMAGE: options.image ?? '',
+        ...(options.rootOnlyDir === undefined ? {} : { SANDBOX_ROOT_ONLY_DIR: options.rootOnlyDir }),
         SANDBOX_CPU_REQUEST: '0.05',
         SANDBOX_NETWORK: 'open',
       }

@@ -60,12 +60,13 @@ describe.skipIf(skip)('a fault of the cluster', () => {
     }
   })
 
-  test(
+  // These wait for most of their time, so they run side by side.
+  test.concurrent(
     'the store of the API server hangs: runs go on, a new sandbox is refused in time, and its pod goes without a further request',
     { timeout: 120_000 },
     async () => {
       await using proxy = new ApiProxy(server())
-      const kubernetes = { ...(await through(proxy)), apiTimeoutMs: 2000 }
+      const kubernetes = { ...(await through(proxy)), ...marked('hang'), apiTimeoutMs: 2000 }
       const sg = await createSandglass({ engine: 'kubernetes', kubernetes, poolSize: 1 })
       const engine = kubernetesEngine(kubernetes)
       try {
@@ -79,11 +80,11 @@ describe.skipIf(skip)('a fault of the cluster', () => {
         // The request, and what is done to remove the pod that it may have made.
         expect(performance.now() - started).toBeLessThan(2000 + 16_000)
         expect(await running).toMatchObject({ status: 'completed', finalData: 4 })
-        expect(await podsOf(admin)).toHaveLength(2)
+        expect(await podsMarked('hang')).toHaveLength(2)
         proxy.answer = () => undefined
         proxy.release = () => Promise.resolve()
         const problem = await eventually(async () => {
-          const pods = await podsOf(admin)
+          const pods = await podsMarked('hang')
           return pods.length <= 1 ? undefined : `${pods.length} pods are there`
         }, 45_000)
         expect(problem).toBeUndefined()
@@ -94,7 +95,7 @@ describe.skipIf(skip)('a fault of the cluster', () => {
     },
   )
 
-  test(
+  test.concurrent(
     'a connection through which nothing comes any more is a lost sandbox within 30 s',
     { timeout: 90_000 },
     async () => {
@@ -114,16 +115,21 @@ describe.skipIf(skip)('a fault of the cluster', () => {
     },
   )
 
-  test(
+  test.concurrent(
     'a pod to which nobody connects waits for the time of its start, and ends by itself',
     { timeout: 90_000 },
     async () => {
       await using proxy = new ApiProxy(server())
-      const engine = kubernetesEngine({ ...(await through(proxy)), startTimeoutMs: 10_000, apiTimeoutMs: 2000 })
+      const engine = kubernetesEngine({
+        ...(await through(proxy)),
+        ...marked('alone'),
+        startTimeoutMs: 10_000,
+        apiTimeoutMs: 2000,
+      })
       proxy.answer = ({ method, url = '' }) =>
         url.includes('/exec?') || method === 'DELETE' ? { status: 503, message: 'etcd hangs' } : undefined
       await expect(engine.create(SPEC)).rejects.toMatchObject({ code: 'kubernetes_unreachable' })
-      const [name = ''] = await podsOf(admin)
+      const [name = ''] = await podsMarked('alone')
       let ends: readonly (V1ContainerStateTerminated | undefined)[] = []
       const problem = await eventually(async () => {
         const { status } = await admin.readNamespacedPod({ name, namespace: NAMESPACE })
@@ -139,7 +145,7 @@ describe.skipIf(skip)('a fault of the cluster', () => {
       }
       proxy.answer = () => undefined
       await engine.close()
-      expect(await podsOf(admin)).toEqual([])
+      expect(await podsMarked('alone')).toEqual([])
     },
   )
 
@@ -222,4 +228,16 @@ function server(): string {
 
 function through(proxy: ApiProxy): Promise<typeof options> {
   return throughProxy(proxy, options, server())
+}
+
+/** What the pods of one test tolerate, by which it finds them beside those of others. */
+function marked(test: string): Pick<typeof options, 'tolerations'> {
+  return { tolerations: [{ key: `sandglass.dev/${test}`, operator: 'Exists' }] }
+}
+
+async function podsMarked(test: string): Promise<readonly string[]> {
+  const { items } = await admin.listNamespacedPod({ namespace: NAMESPACE })
+  return items
+    .filter(({ spec }) => spec?.tolerations?.some(({ key }) => key === `sandglass.dev/${test}`))
+    .map(({ metadata }) => metadata?.name ?? '')
 }

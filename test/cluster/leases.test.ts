@@ -40,7 +40,8 @@ describe.skipIf(skip)('the lease of a host', () => {
     expect(problem).toBeUndefined()
   })
 
-  test(
+  // These wait for the end of a lease, so they run side by side.
+  test.concurrent(
     'tells other machines which hosts live, whatever the clocks of these say',
     { timeout: FOUND_MS + 60_000 },
     async ({ skip: skipTest }) => {
@@ -75,7 +76,7 @@ describe.skipIf(skip)('the lease of a host', () => {
     },
   )
 
-  test(
+  test.concurrent(
     'that ends while its host lives costs no run: only ended pods are removed by it',
     { timeout: FOUND_MS + 60_000 },
     async ({ skip: skipTest }) => {

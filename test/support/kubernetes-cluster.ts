@@ -28,7 +28,8 @@ export interface TestedCluster {
 /**
  * Applies the manifest to the cluster of SANDGLASS_TEST_KUBECONFIG, as it is. Without one it prints the reason; where
  * SANDGLASS_TEST_REQUIRE names `kubernetes`, it throws instead. SANDGLASS_TEST_KUBERNETES_IMAGE names an image that the nodes have;
- * with SANDGLASS_TEST_KUBERNETES_HOST_USERS=false, pods ask for user namespaces.
+ * with SANDGLASS_TEST_KUBERNETES_HOST_USERS=false, pods ask for user namespaces. SANDGLASS_TEST_KUBERNETES_ROOT_ONLY_DIR names the
+ * directory of an image whose /root is open: without it, each engine of the tests starts a pod in vain.
  */
 export async function requireCluster(): Promise<TestedCluster> {
   const path = process.env['SANDGLASS_TEST_KUBECONFIG'] ?? ''
@@ -44,7 +45,12 @@ export async function requireCluster(): Promise<TestedCluster> {
   const kubeconfig = await configOfAccount(config, admin)
   // A test may hold several sandboxes, and a node for tests may have two CPUs.
   const isMapped = process.env['SANDGLASS_TEST_KUBERNETES_HOST_USERS'] === 'false'
-  const more = { ...(image === '' ? {} : { image }), ...(isMapped ? { hostUsers: false } : {}) }
+  const rootOnlyDir = process.env['SANDGLASS_TEST_KUBERNETES_ROOT_ONLY_DIR'] ?? ''
+  const more = {
+    ...(image === '' ? {} : { image }),
+    ...(isMapped ? { hostUsers: false } : {}),
+    ...(rootOnlyDir === '' ? {} : { rootOnlyDir }),
+  }
   return { skip: false, options: { kubeconfig, cpuRequest: 0.05, ...more }, admin, config }
 }
 
