@@ -1,5 +1,5 @@
-import { describe, expect, test } from 'vitest'
-import { conformanceCases, selectCases } from '../../src/testing/index.ts'
+import { describe, expect, test, vi } from 'vitest'
+import { conformanceCases, engineConformance, selectCases, type TestBody } from '../../src/testing/index.ts'
 import { SHOWN_BY } from '../sandbox/conformance/requirements.ts'
 import { CONFORMANCE, TESTED_ENGINES } from '../support/walls.ts'
 
@@ -33,6 +33,26 @@ describe('the conformance suite', () => {
       expect(decided.filter(({ part, title }) => !run.has(`${part} > ${title}`))).toEqual([])
       expect(run.size - decided.length).toBe(Math.ceil((cases.length - decided.length) / only.sampleEvery))
     }
+  })
+
+  test.each([
+    ['an object, as in node:test', {}],
+    ['a function, as in vitest', () => undefined],
+  ])('skips a case, with the reason, where the context is %s', async (_what, context: object) => {
+    const bodies: TestBody[] = []
+    engineConformance({
+      name: 'none',
+      makeEngine: () => Promise.reject(new Error('the engine is not asked')),
+      describe: (_name, body) => body(),
+      it: (_title, body) => bodies.push(body),
+      unavailable: () => Promise.resolve('nothing works here'),
+    })
+    const log = vi.spyOn(console, 'log').mockReturnValue()
+    const reasons: string[] = []
+    await bodies[0]?.(Object.assign(context, { skip: (reason: string) => reasons.push(reason) }))
+    expect(reasons).toEqual([expect.stringMatching(/^none: .*: nothing works here$/)])
+    expect(log).toHaveBeenCalledWith(`skipped: ${reasons[0]}`)
+    log.mockRestore()
   })
 
   test('has the cases that the table of requirements names', () => {

@@ -166,6 +166,7 @@ async function useWith(peer: HarnessPeer, use: UseOfSandbox): Promise<void> {
 
 function skip(context: unknown, reason: string): void {
   console.log(`skipped: ${reason}`)
-  if (typeof context !== 'object' || context === null || !('skip' in context)) return
-  if (typeof context.skip === 'function') (context.skip as (reason: string) => void).call(context, reason)
+  // The context of vitest is a function.
+  const { skip: skipTest } = Object(context) as { readonly skip?: unknown }
+  if (typeof skipTest === 'function') (skipTest as (reason: string) => void).call(context, reason)
 }
