@@ -4,16 +4,24 @@ import { truncateMiddle } from '../support/index.ts'
 /** Maximum characters of the output of a cell in the prompts of later steps. */
 const MAX_OUTPUT = 4000
 const OUTPUT_LABEL = 'output'
+const SESSION_LABEL = 'session'
 
-/** The output of a step that ran as a cell, as an item for later steps: printed text, and the value of the last expression. */
+/**
+ * The output of a step that ran as a cell, as items for later steps: printed text with the value of the last expression, and the message
+ * of a session that was rolled back before the step.
+ */
 export function listShown(
-  { stdout, displays }: ExecutionResult,
+  { stdout, displays, warnings }: ExecutionResult,
   { value }: CellEnd,
 ): { label: string; data: string }[] {
   const result = displays.findLast(({ kind }) => kind === 'result')?.data['text/plain']
   const shown = result ?? (value === null ? '' : JSON.stringify(value))
   const text = [stdout.trimEnd(), shown].filter((part) => part !== '').join('\n')
-  return text === '' ? [] : [{ label: OUTPUT_LABEL, data: truncateMiddle(text, MAX_OUTPUT) }]
+  const rollback = findEarlierRollback(warnings)
+  return [
+    ...(rollback === undefined ? [] : [{ label: SESSION_LABEL, data: rollback }]),
+    ...(text === '' ? [] : [{ label: OUTPUT_LABEL, data: truncateMiddle(text, MAX_OUTPUT) }]),
+  ]
 }
 
 /** Tells a model which variables exist after a cell that failed. */
@@ -21,7 +29,9 @@ export function describeVariables(
   { state, missing, ended }: CellEnd,
   warnings: ExecutionResult['warnings'] = [],
 ): string {
-  if (state === 'kept') return 'Variables are as the script left them.'
+  const rollback = findEarlierRollback(warnings)
+  const before = rollback === undefined ? [] : [`Before the script: ${rollback}.`]
+  if (state === 'kept') return ['Variables are as the script left them.', ...before].join(' ')
   if (state === 'lost') {
     const keepsFiles = warnings.every(({ code }) => code !== 'files_not_kept')
     const files = keepsFiles ? 'Files stay.' : 'Files are as they were before the script.'
@@ -32,5 +42,10 @@ export function describeVariables(
   ]
   if (ended.length > 0) facts.push(`These processes were ended: ${ended.join(', ')}.`)
   if (missing.length > 0) facts.push(`This could not be restored: ${missing.join('; ')}.`)
-  return facts.join(' ')
+  return [...facts, ...before].join(' ')
+}
+
+/** The message of a session that went back to an earlier state between two cells. */
+function findEarlierRollback(warnings: ExecutionResult['warnings']): string | undefined {
+  return warnings.find(({ code }) => code === 'session_rolled_back')?.message
 }

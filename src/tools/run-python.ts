@@ -256,7 +256,7 @@ function answerOf(
   }
 }
 
-const TOLD_WARNINGS: readonly string[] = ['nan_as_null', 'branch_lacks_state']
+const TOLD_WARNINGS: readonly string[] = ['nan_as_null', 'branch_lacks_state', 'session_rolled_back']
 
 /** A note with facts that the rest of the answer does not show. */
 function noteOf(

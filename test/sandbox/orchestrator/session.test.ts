@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { defineTool } from '../../../src/index.ts'
 import { scriptedModel } from '../../../src/testing/index.ts'
+import { endSessionProcess, ENDS_LATER, PROCESS_ENDED } from '../../support/end-of-session-process.ts'
 import { onLocal } from '../tools/on-engine.ts'
 
 const rates = defineTool({
@@ -70,6 +71,26 @@ await onLocal((at) => {
       expect(result.finalData).toEqual([1, 'x'])
       expect(result.record.steps[1]?.attempts.map(({ cell }) => cell?.state)).toEqual(['rolled-back', 'kept'])
       expect(await workspace.run('emit_result(1)')).toMatchObject({ finalData: 1 })
+    })
+
+    test.each([
+      ['a step that succeeds', 'n = 1', `step 2, "session": "${PROCESS_ENDED}"`],
+      ['a step that fails', 'n = 1 / 0', `Variables are as the script left them. Before the script: ${PROCESS_ENDED}.`],
+    ])('%s after the process of the session has ended tells so in the next prompt', async (_, script, said) => {
+      await using workspace = await at.sg.workspace()
+      const model = scriptedModel(
+        ENDS_LATER,
+        async () => {
+          await endSessionProcess(workspace)
+          return script
+        },
+        (prompt) => {
+          expect(prompt).toContain(said)
+          return 'emit_result(1)'
+        },
+      )
+      const result = await at.sg.solve('Anything', { model, mode, session, workspace, policy: 'off' })
+      expect(result).toMatchObject({ error: null, finalData: 1 })
     })
 
     test('each step has the secrets of the task, and variables that hold one are redacted', async () => {

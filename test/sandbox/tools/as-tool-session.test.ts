@@ -6,6 +6,7 @@ import { MockLanguageModelV4 } from 'ai/test'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { defineTool } from '../../../src/tools/index.ts'
+import { endSessionProcess, ENDS_LATER, PROCESS_ENDED } from '../../support/end-of-session-process.ts'
 import { type OnEngine, onLocal } from './on-engine.ts'
 
 const send = defineTool({
@@ -76,6 +77,17 @@ function runPythonIn(at: OnEngine): void {
     const note = 'this branch began without a part of the state; not in this branch: thread waits'
     expect(await tool.execute({ script: '1' })).toEqual({ ok: true, status: 'step-done', value: '1', note })
     expect(await tool.execute({ script: '1' })).toEqual({ ok: true, status: 'step-done', value: '1' })
+  })
+
+  test('the answer after the process of the session has ended between two calls says so', async () => {
+    await using workspace = await at.sg.workspace()
+    await using session = await workspace.session()
+    const tool = at.sg.asTool({ session })
+    await tool.execute({ script: `n = 2\n${ENDS_LATER}` })
+    await endSessionProcess(workspace)
+    const answer = { ok: true, status: 'step-done', value: '2' }
+    expect(await tool.execute({ script: 'n' })).toEqual({ ...answer, note: PROCESS_ENDED })
+    expect(await tool.execute({ script: 'n' })).toEqual(answer)
   })
 
   test('calls that come side by side take turns', async () => {
