@@ -234,7 +234,11 @@ export class Attempts {
       missing ?? [result.error ?? result.status, hint, variables].filter((text) => text !== undefined).join('\n')
     const status = missing === undefined ? result.status : 'no-data'
     const failed = { script, error, traceback, stdout, stderr, failedCalls }
-    return this.#fail(status, { ...failed, ...explainWithheld(error, plan.surroundings) }, result.intermediates)
+    return this.#fail(
+      status,
+      { ...failed, ...explainWithheld(error, plan.surroundings, job.host) },
+      result.intermediates,
+    )
   }
 
   /** Applies `output`. Data of a wrong shape can make the schema's own code throw, which also counts as a mismatch. */
@@ -271,9 +275,9 @@ export class Attempts {
 }
 
 /** Replaces the NameError of a withheld tool, for which Python suggests another name. */
-function explainWithheld(error: string, { withheld }: ScriptSurroundings): Partial<Failure> {
+function explainWithheld(error: string, { withheld }: ScriptSurroundings, host: ScriptHost): Partial<Failure> {
   const name = /^NameError: name '(\w+)' is not defined/.exec(error)?.[1]
-  return isToolIn(withheld, name) ? { error: describeWithheldTool(name), traceback: null } : {}
+  return isToolIn(withheld, name) ? { error: describeWithheldTool(name, host), traceback: null } : {}
 }
 
 function statusAtEnd({ status }: EndTask): AttemptStatus {

@@ -1,4 +1,4 @@
-import { ExecutionMode, type ExecutionResult } from '../executor/index.ts'
+import { ExecutionMode, type ExecutionResult, type SessionVariable } from '../executor/index.ts'
 import type { CollectedItem, Failure } from '../script/index.ts'
 import type { AttemptOutcome, Attempts } from './attempt.ts'
 import { EndTask } from './end-task.ts'
@@ -8,6 +8,8 @@ import type { Borrowed, ScriptRuns } from './script-runs.ts'
 
 /** The label of the value that a step passes to the next one; items with this label are not collected. */
 const STATE_LABEL = 'state'
+/** The types of variables that hold no data for an answer. */
+const TYPES_WITHOUT_DATA: readonly string[] = ['module', 'function', 'type']
 
 /**
  * INTERACTIVE mode: one script for each step, all in one leased sandbox, until a script returns the result.
@@ -34,7 +36,7 @@ class Steps {
   #state: unknown
   /** Steps and attempts in a row that repeated earlier ones. */
   #repetitions = 0
-  /** True if the next step must output the answer from the collected data. */
+  /** True if the next step must output the answer from the data of earlier steps. */
   #forceFinish = false
 
   constructor(attempts: Attempts, sandbox: HeldLease) {
@@ -49,8 +51,8 @@ class Steps {
     const { job, journal, spending } = this.#attempts.task
     // A step that must finish is always the last, and does not count against `maxSteps`.
     for (let number = 1; number <= job.maxSteps || this.#forceFinish; number += 1) {
-      // The tool calls are used up, so the answer must come from the collected data.
-      if (spending.toolCallsLeft === 0 && this.#collected.length > 0) this.#forceFinish = true
+      // The tool calls are used up, so the answer must come from the data of earlier steps.
+      if (spending.toolCallsLeft === 0 && (await this.#hasData())) this.#forceFinish = true
       journal.write({ type: 'step_started', step: number, force_finish: this.#forceFinish })
       const outcome = await this.#runAndRecord(number)
       if ('data' in outcome) return outcome
@@ -88,8 +90,8 @@ class Steps {
       if (outcome.repetition === null) continue
       this.#repetitions += 1
       const isEnough = this.#repetitions >= job.maxRepetitions || attempt > job.maxRetries
-      // The attempts repeat each other, but the collected data may be enough for an answer.
-      if (isEnough && this.#collected.length > 0 && !isLast) {
+      // The attempts repeat each other, but the data of earlier steps may be enough for an answer.
+      if (isEnough && !isLast && (await this.#hasData())) {
         this.#forceFinish = true
         return { error: failure.error }
       }
@@ -101,8 +103,7 @@ class Steps {
     const { job, redactor } = this.#attempts.task
     const { task, maxSteps, maxRepetitions, generator, tools, inputs } = job
     const [collected, state, forceFinish] = [this.#collected, this.#state, this.#forceFinish]
-    const given = { ...inputs, collected }
-    const variables = (await job.host.variables?.())?.filter(({ name }) => !Object.hasOwn(given, name))
+    const variables = await this.#listVariables()
     const repetitionsLeft = this.#repetitions === 0 ? undefined : maxRepetitions - this.#repetitions
     return this.#attempts.make({
       place: { step, attempt },
@@ -126,6 +127,20 @@ class Steps {
       lease: (host) => this.#sandbox.lease(host),
       findMissing: (result) => this.#findMissing(result),
     })
+  }
+
+  /** The variables that earlier steps made; undefined without a session. */
+  async #listVariables(): Promise<readonly SessionVariable[] | undefined> {
+    const { host, inputs } = this.#attempts.task.job
+    const given = { ...inputs, collected: null }
+    return (await host.variables?.())?.filter(({ name }) => !Object.hasOwn(given, name))
+  }
+
+  /** True if earlier steps emitted data or, in a session, left it in variables. */
+  async #hasData(): Promise<boolean> {
+    if (this.#collected.length > 0) return true
+    const variables = (await this.#listVariables()) ?? []
+    return variables.some(({ type }) => !TYPES_WITHOUT_DATA.includes(type))
   }
 
   /** Keeps the items that a script emitted. They replace items of the same label that a failed script of this step emitted. */

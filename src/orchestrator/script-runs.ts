@@ -104,7 +104,7 @@ export class ScriptRuns {
     const { script: text, ...wrapper } = generator.assemble(script ?? '')
     const checked = await this.#task.runInfrastructure(() => host.check(text, { ...wrapper, ...asked }))
     const { isWhole } = checked
-    const violations = checked.violations.map((violation) => explainWithheld(violation, withheld))
+    const violations = checked.violations.map((violation) => explainWithheld(violation, withheld, host))
     const ms = roundMs(performance.now() - started)
     const findings = listTools ? findingsOf(checked, host.dependencies ?? [], tools) : undefined
     if (isWhole && whole !== undefined) return { script: whole, violations, ms, findings }
@@ -222,9 +222,9 @@ function mayHaveWritten({ toolCalls }: ExecutionResult): boolean {
 }
 
 /** Replaces the hint for a withheld tool: the checker does not know it and would suggest another name. */
-function explainWithheld(violation: Violation, withheld: ToolSet | undefined): Violation {
+function explainWithheld(violation: Violation, withheld: ToolSet | undefined, host: ScriptHost): Violation {
   const name = violation.code === 'unknown_name' ? /^'(\w+)' is not defined$/.exec(violation.message)?.[1] : undefined
-  return isToolIn(withheld, name) ? { ...violation, hint: describeWithheldTool(name) } : violation
+  return isToolIn(withheld, name) ? { ...violation, hint: describeWithheldTool(name, host) } : violation
 }
 
 /** True for the name of a tool in the set. */
@@ -233,6 +233,10 @@ export function isToolIn(tools: ToolSet | undefined, name: string | undefined): 
 }
 
 /** The explanation of a tool that a script cannot call. */
-export function describeWithheldTool(name: string): string {
-  return `There are no tools in the final step: ${name} cannot be called. Use the data in the variable collected.`
+export function describeWithheldTool(name: string, host: ScriptHost): string {
+  const use =
+    host.variables === undefined
+      ? 'Use the data in the variable collected.'
+      : 'Use the variable collected and the variables of the session.'
+  return `There are no tools in the final step: ${name} cannot be called. ${use}`
 }

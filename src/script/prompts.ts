@@ -84,6 +84,9 @@ const EARLIER_DATA = `Data of earlier steps. The variable collected holds it as 
 {{history}}
 ${NO_REFETCH}`
 
+const DATA_BELOW = 'the data below'
+const COLLECTED = 'Data in collected:'
+
 const FAILED_BEFORE = `Your last script failed. It was:
 \`\`\`python
 {{script}}
@@ -149,7 +152,7 @@ ${FAILED_BEFORE}
 
 This is still step {{step}} of at most {{max_steps}}. ${ANSWER_CORRECTED}`,
 
-  finish: `You collected data for a task, and the last steps added nothing new. Write one last Python script that outputs the answer from the data below. There are no tools in the final step. The only function that you can call is emit_result.
+  finish: `You collected data for a task, and the last steps added nothing new. Write one last Python script that outputs the answer from ${DATA_BELOW}. There are no tools in the final step. The only function that you can call is emit_result.
 
 - The variable collected holds the data as a list of {"step", "label", "data"}.
 - Call emit_result(data) exactly once, with the best answer that the data allows. Say in the answer what is missing.
@@ -166,7 +169,7 @@ Other variables:
 Task:
 {{task}}
 
-Data in collected:
+${COLLECTED}
 {{history}}
 ${NO_REFETCH}
 
@@ -175,11 +178,15 @@ ${FAILED_BEFORE}
 ${ANSWER}`,
 }
 
+const SESSION_VARIABLES =
+  'Variables of the session, which earlier steps made (name: type, shape or length):\n{{variables}}'
+
 /** The default texts for steps that are cells of a session. */
 export const SESSION_PROMPTS: Prompts = {
   ...DEFAULT_PROMPTS,
   step: inSession(DEFAULT_PROMPTS.step),
   stepRetry: inSession(DEFAULT_PROMPTS.stepRetry),
+  finish: inSession(DEFAULT_PROMPTS.finish),
 }
 
 function inSession(template: string): string {
@@ -190,8 +197,7 @@ function inSession(template: string): string {
       '- Variables, functions and imports stay from step to step: do not load or compute again what is there. You see the output of print(), the value of the last expression and emit_intermediate(label, data): show yourself only what you need to decide on the next step.',
     )
     .replace(NO_REFETCH, 'Do NOT fetch again what is shown above or held by a variable.')
-    .replace(
-      '{{state}}',
-      'Variables of the session, which earlier steps made (name: type, shape or length):\n{{variables}}\n\n{{state}}',
-    )
+    .replace('{{state}}', `${SESSION_VARIABLES}\n\n{{state}}`)
+    .replace(DATA_BELOW, 'the data and the variables below')
+    .replace(COLLECTED, `${SESSION_VARIABLES}\n\n${COLLECTED}`)
 }

@@ -73,6 +73,45 @@ await onLocal((at) => {
       expect(await workspace.run('emit_result(1)')).toMatchObject({ finalData: 1 })
     })
 
+    test('a task that repeats itself and has only variables is asked for the answer from them', async () => {
+      const model = scriptedModel(
+        'total = 42\nnames = ["a", "b"]',
+        'n = 1 / 0',
+        'n = 1 / 0',
+        (prompt) => {
+          expect(prompt).toContain('outputs the answer from the data and the variables below')
+          expect(prompt).toMatch(/Variables of the session.*\n- total: int\n- names: list, 2\n/)
+          expect(prompt).toContain('Do NOT fetch again what is shown above or held by a variable.')
+          return 'n = rates()'
+        },
+        (prompt) => {
+          expect(prompt).toContain(
+            'rates cannot be called. Use the variable collected and the variables of the session.',
+          )
+          return 'emit_result(total)'
+        },
+      )
+      const result = await at.sg.solve('Anything', { model, tools, mode, session, maxRepetitions: 1, policy: 'off' })
+      expect(result).toMatchObject({ error: null, finalData: 42 })
+      expect(result.record.steps.map(({ forceFinish }) => forceFinish)).toEqual([false, false, true])
+    })
+
+    test('a task that has spent its tool calls and has only variables is asked for the answer from them', async () => {
+      const model = scriptedModel('usd = rates()["USD"]', (prompt) => {
+        expect(prompt).toContain('- usd: float')
+        expect(prompt).toContain('There are no tools in the final step')
+        return 'emit_result(usd)'
+      })
+      const result = await at.sg.solve('Anything', { model, tools, mode, session, budget: { toolCalls: 1 } })
+      expect(result).toMatchObject({ error: null, finalData: 1.1 })
+    })
+
+    test('a module and a function are no data to answer from', async () => {
+      const model = scriptedModel('import math\ndef twice(n): return 2 * n\nclass One: pass', 'n = 1 / 0', 'n = 1 / 0')
+      const result = await at.sg.solve('Anything', { model, mode, session, maxRepetitions: 1, maxRetries: 1 })
+      expect(result).toMatchObject({ success: false, record: { status: 'retries-spent' } })
+    })
+
     test.each([
       ['a step that succeeds', 'n = 1', `step 2, "session": "${PROCESS_ENDED}"`],
       ['a step that fails', 'n = 1 / 0', `Variables are as the script left them. Before the script: ${PROCESS_ENDED}.`],
