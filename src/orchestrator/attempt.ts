@@ -265,6 +265,7 @@ export class Attempts {
       stderr: '',
       failedCalls: [],
       writes: [...this.scripts.writes],
+      uncertainWrites: [...this.scripts.uncertainWrites],
       repetition: repetition === null ? null : REPETITIONS[repetition],
       ...found,
     }

@@ -13,7 +13,7 @@ import { type Findings, findingsOf } from '../review/index.ts'
 import type { FoundScript } from '../script/index.ts'
 import type { Loan, ScriptHost } from './job.ts'
 import { definedOf } from '../support/index.ts'
-import { bridgedTools, type ToolSet } from '../tools/index.ts'
+import { bridgedTools, mayHaveActed, type ToolSet } from '../tools/index.ts'
 import { ScriptNotes } from './script-notes.ts'
 import { roundMs, type ActiveTask } from './active-task.ts'
 
@@ -46,6 +46,7 @@ export interface Borrowed {
 export class ScriptRuns {
   readonly #task: ActiveTask
   readonly #writes: { readonly name: string; readonly args: unknown }[] = []
+  readonly #uncertainWrites: { readonly name: string; readonly args: unknown }[] = []
   /** The modules that the last script loaded. */
   imported: readonly string[] = []
   /** The end of the last script, if it was a cell of a session. */
@@ -58,6 +59,11 @@ export class ScriptRuns {
   /** Successful calls of tools with the effect `write`, over all scripts so far. */
   get writes(): readonly { readonly name: string; readonly args: unknown }[] {
     return this.#writes
+  }
+
+  /** Calls of tools with the effect `write` that may have acted without a good answer, over all scripts so far. */
+  get uncertainWrites(): readonly { readonly name: string; readonly args: unknown }[] {
+    return this.#uncertainWrites
   }
 
   /**
@@ -212,7 +218,11 @@ export class ScriptRuns {
   }
 
   #keepWrites(calls: ExecutionResult['toolCalls']): void {
-    for (const { name, effect, args, ok } of calls) if (ok && effect === 'write') this.#writes.push({ name, args })
+    for (const call of calls) {
+      const { name, effect, args, ok } = call
+      if (ok && effect === 'write') this.#writes.push({ name, args })
+      if (mayHaveActed(call)) this.#uncertainWrites.push({ name, args })
+    }
   }
 }
 

@@ -13,12 +13,20 @@ const MAX_WRITES = 20
 const MAX_ARGS = 300
 const WRITES =
   'These calls already took effect, in this script or an earlier one. They are not undone; do not repeat them for the same purpose:'
+const UNCERTAIN_WRITES =
+  'These calls failed or were not answered, in this script or an earlier one, and may have had an effect. It is not undone; do not repeat them unless you know that they had none:'
 const MAX_FIELDS = 500
 /** Maximum characters of an excerpt of a line, and of the excerpt before the error. */
 const MAX_SOURCE = 200
 const MAX_BEFORE = 100
 /** Field names that are safe in a sentence of a prompt. */
 const PLAIN_FIELD = /^[\p{L}\p{N}_$@.:/ -]{1,60}$/u
+
+/** A tool call in the feedback. */
+interface ListedCall {
+  readonly name: string
+  readonly args: unknown
+}
 
 /** A failed attempt, as the next prompt reports it. */
 export interface Failure {
@@ -35,7 +43,9 @@ export interface Failure {
   /** Failed tool calls, with the error that the script received. */
   readonly failedCalls: readonly { readonly name: string; readonly code: string; readonly message: string }[]
   /** Successful calls of this task with the effect `write`: another script does not undo them. */
-  readonly writes: readonly { readonly name: string; readonly args: unknown }[]
+  readonly writes: readonly ListedCall[]
+  /** Calls of this task with the effect `write` that executed without a good answer: they may have had an effect. */
+  readonly uncertainWrites: readonly ListedCall[]
   /** A sentence that says which earlier attempt this one repeats, or null. */
   readonly repetition: string | null
 }
@@ -47,7 +57,7 @@ export interface Failure {
  * @param files the list of the existing files in the words of the prompts; empty if there are none.
  */
 export function feedbackOn(failure: Failure, fields: readonly string[] = [], files: string = ''): string {
-  const { violations, traceback, stdout, stderr, failedCalls, writes, repetition } = failure
+  const { violations, traceback, stdout, stderr, failedCalls, repetition } = failure
   const parts = [repetition ?? '']
   if (violations.length > 0) {
     parts.push('The script did not run, because the check found mistakes:', violationLines(failure))
@@ -63,13 +73,7 @@ export function feedbackOn(failure: Failure, fields: readonly string[] = [], fil
     })
     parts.push('Tool calls that failed:', ...calls)
   }
-  if (writes.length > 0) {
-    const left = writes.length - MAX_WRITES
-    const calls = writes
-      .slice(-MAX_WRITES)
-      .map(({ name, args }) => `- ${name}: ${truncateMiddle(inertJson(args), MAX_ARGS)}`)
-    parts.push(WRITES, ...(left > 0 ? [`- (${left} earlier ones are not shown)`] : []), ...calls)
-  }
+  parts.push(...callLines(WRITES, failure.writes), ...callLines(UNCERTAIN_WRITES, failure.uncertainWrites))
   parts.push(...hintsFor(failure, fields, files).map((hint) => `Hint: ${linesOf(hint).join(' ')}`))
   if (stdout.trim() !== '')
     parts.push('Output before the failure:', quote(linesOf(truncateMiddle(stdout.trimEnd(), MAX_OUTPUT))))
@@ -79,6 +83,16 @@ export function feedbackOn(failure: Failure, fields: readonly string[] = [], fil
     .filter((part) => part !== '')
     .join('\n')
     .replaceAll('```', "'''")
+}
+
+/** The last calls, below their title; nothing if there are none. */
+function callLines(title: string, calls: readonly ListedCall[]): string[] {
+  if (calls.length === 0) return []
+  const left = calls.length - MAX_WRITES
+  const lines = calls
+    .slice(-MAX_WRITES)
+    .map(({ name, args }) => `- ${name}: ${truncateMiddle(inertJson(args), MAX_ARGS)}`)
+  return [title, ...(left > 0 ? [`- (${left} earlier ones are not shown)`] : []), ...lines]
 }
 
 /** The number of the line that failed, from 1, or null. */

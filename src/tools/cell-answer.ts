@@ -1,4 +1,5 @@
 import { truncate, truncateAndCount } from '../support/index.ts'
+import { mayHaveActed } from './call-effect.ts'
 
 /** Maximum number of calls that a note lists, and characters of the arguments of each. */
 const MAX_CALLS = 20
@@ -20,7 +21,6 @@ export interface RanCell {
     readonly name: string
     readonly args?: unknown
     readonly effect: string | null
-    readonly state: string
     readonly ok: boolean
     readonly error: { readonly code: string } | null
   }[]
@@ -59,16 +59,17 @@ function reasonOf({ checkpoint }: RanCell): string {
 
 /** Describes the effects of host tools, because a rollback does not undo them. */
 function writesOf({ toolCalls = [] }: RanCell): string[] {
-  const writes = toolCalls.filter(({ effect }) => effect === 'write')
-  const done = writes.filter(({ ok }) => ok)
-  const begun = writes.filter(({ state, error }) => state === 'unanswered' && error?.code === 'cancelled')
+  const done = toolCalls.filter(({ effect, ok }) => ok && effect === 'write')
+  const uncertain = toolCalls.filter(mayHaveActed)
   return [
     ...(done.length === 0
       ? []
       : [`these calls of \`write\` tools were answered, and are not undone: ${describeCalls(done)}`]),
-    ...(begun.length === 0
+    ...(uncertain.length === 0
       ? []
-      : [`these calls of \`write\` tools had begun, and may have had an effect: ${describeCalls(begun)}`]),
+      : [
+          `these calls of \`write\` tools failed or were not answered, and may have had an effect: ${describeCalls(uncertain)}`,
+        ]),
   ]
 }
 

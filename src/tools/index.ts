@@ -1,6 +1,7 @@
 export type { AiSdkTool, LangChainTool, NamedTool } from './accept.ts'
 export type { Approver, CallDecision, CallToApprove } from './approver.ts'
 export { type BridgedTools, bridgedTools } from './bridge.ts'
+export { mayHaveActed } from './call-effect.ts'
 export { checkToolLimits, type ToolLimits } from './call-limits.ts'
 export { jsonSchemaOf } from './json-schema.ts'
 export { joinProblems } from './schema-errors.ts'

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { defineTool } from '../../../src/index.ts'
 import { scriptedModel } from '../../../src/testing/index.ts'
 import { endSessionProcess, ENDS_LATER, PROCESS_ENDED } from '../../support/end-of-session-process.ts'
+import { UNCERTAIN_CALLS, uncertainTools } from '../../support/uncertain-writes.ts'
 import { onLocal } from '../tools/on-engine.ts'
 
 const rates = defineTool({
@@ -110,6 +111,21 @@ await onLocal((at) => {
       const model = scriptedModel('import math\ndef twice(n): return 2 * n\nclass One: pass', 'n = 1 / 0', 'n = 1 / 0')
       const result = await at.sg.solve('Anything', { model, mode, session, maxRepetitions: 1, maxRetries: 1 })
       expect(result).toMatchObject({ success: false, record: { status: 'retries-spent' } })
+    })
+
+    test('the feedback on a step says which write tools may have acted without a good answer', async () => {
+      const model = scriptedModel(UNCERTAIN_CALLS, (prompt) => {
+        const told = prompt.slice(prompt.indexOf('These calls already took effect'))
+        expect(told).toMatch(
+          /^These.*\n- pay: {"to":"works"}\nThese calls failed or were not answered, .* may have had an effect/,
+        )
+        expect(told.match(/^- pay: .*$/gm)).toEqual(
+          ['works', 'fails', 'hangs', 'waits'].map((to) => `- pay: {"to":"${to}"}`),
+        )
+        return 'emit_result(1)'
+      })
+      const result = await at.sg.solve('Anything', { model, tools: uncertainTools(), mode, session, policy: 'off' })
+      expect(result).toMatchObject({ error: null, finalData: 1 })
     })
 
     test.each([

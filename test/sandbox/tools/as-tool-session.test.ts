@@ -7,6 +7,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { defineTool } from '../../../src/tools/index.ts'
 import { endSessionProcess, ENDS_LATER, PROCESS_ENDED } from '../../support/end-of-session-process.ts'
+import { UNCERTAIN_CALLS, uncertainTools } from '../../support/uncertain-writes.ts'
 import { type OnEngine, onLocal } from './on-engine.ts'
 
 const send = defineTool({
@@ -84,6 +85,8 @@ function runPythonIn(at: OnEngine): void {
     await using session = await workspace.session()
     const tool = at.sg.asTool({ session })
     await tool.execute({ script: `n = 2\n${ENDS_LATER}` })
+    // The answer of the process comes after its copy.
+    await session.variables()
     await endSessionProcess(workspace)
     const answer = { ok: true, status: 'step-done', value: '2' }
     expect(await tool.execute({ script: 'n' })).toEqual({ ...answer, note: PROCESS_ENDED })
@@ -201,6 +204,15 @@ function runPythonIn(at: OnEngine): void {
       /^your variables are as they were before this script; what it wrote to files stays, except what it appended to files that were open before it; .*not undone: send\(text="a"\), send\(text="b{50,100}…?\)$/,
     )
     expect(await tool.execute({ script: 'n, open("a.txt").read()' })).toMatchObject({ value: "(1, 'a')" })
+  })
+
+  test('after a rollback, the model is told which write tools may have acted without a good answer', async () => {
+    await using session = await at.sg.session({ tools: uncertainTools() })
+    const answer = await at.sg.asTool({ session }).execute({ script: UNCERTAIN_CALLS })
+    expect(answer).toMatchObject({ ok: false, status: 'crashed', state: 'rolled-back' })
+    expect(answer.note).toMatch(
+      /were answered, and are not undone: pay\(to="works"\); .*failed or were not answered, and may have had an effect: pay\(to="fails"\), pay\(to="hangs"\), pay\(to="waits"\)$/,
+    )
   })
 
   test('what no cell can have is refused, and so is the session of another Sandglass', async () => {

@@ -44,6 +44,7 @@ describe('hints on errors at run time (OR-12)', () => {
       stderr: '',
       failedCalls: [],
       writes: [],
+      uncertainWrites: [],
       repetition: null,
     })
     expect(told).toContain("- line 1: 'x' is not defined (unknown_name)\n  | x\n  | ^\n  Hint: Assign x.")

@@ -48,6 +48,7 @@ export function makeFailure(changes: Partial<Failure> = {}): Failure {
     stderr: '',
     failedCalls: [],
     writes: [],
+    uncertainWrites: [],
     repetition: null,
     ...changes,
   }
