@@ -1,6 +1,7 @@
+import { createHash } from 'node:crypto'
 import { pictureIn, truncateAndCount } from '../support/index.ts'
 
-/** A file that a script left. */
+/** A file that a script left, or a picture that it showed. */
 export interface LeftFile {
   readonly path: string
   readonly size: number
@@ -8,6 +9,8 @@ export interface LeftFile {
   readonly content: Uint8Array
   /** Present if the content holds the value of a secret. */
   readonly holdsSecret?: true
+  /** Present for the picture of a display. It is no file of the sandbox, and `path` is its name in the answer. */
+  readonly isDisplay?: true
 }
 
 /** A file in the answer to the model: its name, not its content. */
@@ -58,23 +61,43 @@ export interface DisplayNote {
   readonly picture?: string
 }
 
-/** Returns the pictures of displays as files, and a note on each display that the model would not see otherwise. */
+/** The picture of a display. */
+type DisplayPicture = LeftFile & { readonly isDisplay: true }
+
+/** Returns the pictures of displays as files: by the place of the display, undefined for one without a picture that models accept. */
+export function picturesOf(displays: readonly ShownValue[]): (DisplayPicture | undefined)[] {
+  return displays.map(({ data }, index) => {
+    const picture = pictureIn(data)
+    if (picture === undefined || !isImage(picture.content, picture.type)) return undefined
+    const { content, extension } = picture
+    const sha256 = createHash('sha256').update(content).digest('hex')
+    return { path: `display-${index + 1}.${extension}`, size: content.length, sha256, content, isDisplay: true }
+  })
+}
+
+/**
+ * Returns a note on each display that the model would not see otherwise.
+ * @param pictures as {@link picturesOf} returns them.
+ * @param shown the pictures that follow the answer.
+ */
 export function noteDisplays(
   displays: readonly ShownValue[],
-  maxChars: number,
-): { readonly notes: readonly DisplayNote[]; readonly pictures: readonly LeftFile[] } {
-  const pictures: LeftFile[] = []
-  const notes = displays.flatMap(({ kind, data }, index): DisplayNote[] => {
-    const picture = pictureIn(data)
+  pictures: readonly (LeftFile | undefined)[],
+  shown: readonly ShownFile[],
+  { maxBytes, maxChars }: AnswerLimits,
+): readonly DisplayNote[] {
+  const follows = new Set(shown.map(({ path }) => path))
+  return displays.flatMap(({ kind, data }, index): DisplayNote[] => {
+    const picture = pictures[index]
     const given = data['text/plain'] ?? data['text/markdown'] ?? Object.keys(data).join(', ')
     const text = truncateAndCount(given, maxChars)
-    // The answer already has the text of a cell's value. Models do not accept SVG.
-    if (picture === undefined || picture.extension === 'svg') return kind === 'result' ? [] : [{ text }]
-    const path = `display-${index + 1}.${picture.extension}`
-    pictures.push({ path, size: picture.content.length, sha256: '', content: picture.content })
-    return [{ text, picture: path }]
+    // The answer already has the text of a cell's value.
+    if (picture === undefined) return kind === 'result' ? [] : [{ text }]
+    const { path, size } = picture
+    if (follows.has(path)) return [{ text, picture: path }]
+    const limits = `an answer shows at most ${MAX_SHOWN} pictures and files, of ${maxBytes} bytes together`
+    return [{ text: `${text}\n(the picture ${path}, ${size} bytes, is not shown: ${limits})` }]
   })
-  return { notes, pictures }
 }
 
 /** The path, size and type of each file. The type follows from the name. */
@@ -86,20 +109,28 @@ export async function notesOf(files: readonly LeftFile[]): Promise<FileNote[]> {
   return files.slice(0, MAX_LISTED).map(({ path, size }) => ({ path, size, type: typeOf(path) }))
 }
 
+/** The limits of the content that goes to the model with one answer: bytes of all files, and characters of a text, which is cut. */
+interface AnswerLimits {
+  readonly maxBytes: number
+  readonly maxChars: number
+}
+
 /**
- * The content that goes to the model: the first files that fit into `maxBytes` together. Never a file with a secret.
- * @param maxChars the longest text, in characters; a longer one is cut.
+ * The content that goes to the model: the first files that fit. Never a file with a secret.
+ * @param earlier files that count towards the limits, too.
  */
 export function fitFiles(
   files: readonly LeftFile[],
   notes: readonly FileNote[],
-  { maxBytes, maxChars }: { readonly maxBytes: number; readonly maxChars: number },
+  { maxBytes, maxChars }: AnswerLimits,
+  earlier: readonly ShownFile[] = [],
 ): ShownFile[] {
   const shown: ShownFile[] = []
-  let left = maxBytes
+  const room = MAX_SHOWN - earlier.length
+  let left = maxBytes - earlier.reduce((bytes, { size }) => bytes + size, 0)
   for (const [index, note] of notes.entries()) {
     const file = files[index]
-    if (file === undefined || file.holdsSecret === true || shown.length === MAX_SHOWN || file.size > left) continue
+    if (file === undefined || file.holdsSecret === true || shown.length === room || file.size > left) continue
     left -= file.size
     shown.push({ ...note, ...partOf(file.content, note.type, maxChars) })
   }

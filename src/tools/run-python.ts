@@ -6,6 +6,7 @@ import {
   type FileNote,
   type LeftFile,
   notesOf,
+  picturesOf,
   type ShownFile,
   fitFiles,
   type ShownValue,
@@ -31,8 +32,8 @@ export interface RunPythonOptions {
    */
   readonly maxAnswerFileBytes?: number | undefined
   /**
-   * Called with the files of an answer that has some, before the model gets it. What it throws ends the call. In a workspace, these
-   * are the files that are new or changed since the last answer.
+   * Called with the files of an answer and the pictures of its displays (`isDisplay`), if it has some, before the model gets it. What it
+   * throws ends the call. In a workspace, the files are those that are new or changed since the last answer.
    */
   readonly onFiles?: ((files: readonly LeftFile[]) => void | Promise<void>) | undefined
 }
@@ -78,7 +79,7 @@ export interface RunPythonAnswer {
   readonly files?: readonly FileNote[]
   /** In a session: present if the variables are not as the script left them; `note` says what that means. */
   readonly state?: 'rolled-back' | 'lost'
-  /** The values that the script showed, by `display` or as figures. Their pictures are not here: see `toModelOutput` and `mcp`. */
+  /** The values that the script showed, by `display` or as figures. Their pictures are not here: see `onFiles`, `toModelOutput` and `mcp`. */
   readonly displays?: readonly DisplayNote[]
   /** A remark on a run without an error, or on the state of the session. */
   readonly note?: string
@@ -134,14 +135,15 @@ export function runPythonTool(
   const answerTo = async (script: string, signal: AbortSignal | undefined): Promise<RunPythonAnswer> => {
     const ran = await run(script, signal)
     const files = news?.selectNew(ran.files) ?? ran.files
-    if (files.length > 0) await options.onFiles?.(files)
+    const byDisplay = picturesOf(ran.displays)
+    const pictures = byDisplay.filter((picture) => picture !== undefined)
+    if (pictures.length + files.length > 0) await options.onFiles?.([...pictures, ...files])
     const notes = await notesOf(files)
-    const shownValues = noteDisplays(ran.displays, maxChars)
-    const pictureNotes = await notesOf(shownValues.pictures)
-    const isCell = options.lasts === 'variables'
-    const answer = answerOf(ran, notes, shownValues.notes, { max: maxChars, isCell })
-    const all = [...shownValues.pictures.slice(0, pictureNotes.length), ...files]
-    shown.set(answer, fitFiles(all, [...pictureNotes, ...notes], { maxBytes, maxChars }))
+    const limits = { maxBytes, maxChars }
+    const shownPictures = fitFiles(pictures, await notesOf(pictures), limits)
+    const displays = noteDisplays(ran.displays, byDisplay, shownPictures, limits)
+    const answer = answerOf(ran, notes, displays, { max: maxChars, isCell: options.lasts === 'variables' })
+    shown.set(answer, [...shownPictures, ...fitFiles(files, notes, limits, shownPictures)])
     news?.noteShown(ran.files)
     return answer
   }
@@ -256,7 +258,13 @@ function answerOf(
   }
 }
 
-const TOLD_WARNINGS: readonly string[] = ['nan_as_null', 'branch_lacks_state', 'session_rolled_back']
+const TOLD_WARNINGS: readonly string[] = [
+  'nan_as_null',
+  'branch_lacks_state',
+  'session_rolled_back',
+  'displays_left_out',
+  'secret_in_display',
+]
 
 /** A note with facts that the rest of the answer does not show. */
 function noteOf(

@@ -104,6 +104,60 @@ open("d", "w").write("d")`
     })
   }, 60_000)
 
+  test('a picture of a display that goes beyond the limits of an answer is told as not shown, and onFiles has it', async () => {
+    const given: unknown[] = []
+    const tool = at.sg.asTool({
+      collect: ['*.png'],
+      onFiles: (files) => {
+        given.push(...files.map(({ path, size, sha256, isDisplay }) => [path, size, sha256.length, isDisplay]))
+      },
+    })
+    const output = await tool.execute({
+      script: `import base64
+class Dot:
+    def __init__(self, content): self.content = content
+    def __repr__(self): return "a dot"
+    def _repr_png_(self): return self.content
+png = base64.b64decode("${PNG}")
+display(Dot(png + bytes(1_500_000)))
+for _ in range(11): display(Dot(png))
+display(Dot(b"not an image"))
+open("display-1.png", "wb").write(png)
+emit_result(1)`,
+    })
+    const limits = 'an answer shows at most 10 pictures and files, of 1048576 bytes together'
+    const told = (path: string, size: number): object => ({
+      text: `a dot\n(the picture ${path}, ${size} bytes, is not shown: ${limits})`,
+    })
+    expect(output.displays).toEqual([
+      told('display-1.png', 1_500_070),
+      ...Array.from({ length: 10 }, (_, index) => ({ text: 'a dot', picture: `display-${index + 2}.png` })),
+      told('display-12.png', 70),
+      { text: 'a dot' },
+    ])
+    const { value } = tool.toModelOutput({ output })
+    const names = (value as { filename?: string }[]).slice(1).map(({ filename }) => filename)
+    expect(names).toEqual(Array.from({ length: 10 }, (_, index) => `display-${index + 2}.png`))
+    expect(given).toEqual([
+      ['display-1.png', 1_500_070, 64, true],
+      ...Array.from({ length: 11 }, (_, index) => [`display-${index + 2}.png`, 70, 64, true]),
+      ['display-1.png', 70, 64, undefined],
+    ])
+  })
+
+  test('the model is told of displays that were left out', async () => {
+    const tool = at.sg.asTool({ secrets: { KEY: 'a-secret-value' } })
+    const { note } = await tool.execute({
+      script: `import base64, os
+display({"image/png": base64.b64encode(b"\\x89PNG" + os.environ["KEY"].encode()).decode()}, raw=True)
+for n in range(150): display(n)
+emit_result(1)`,
+    })
+    expect(note).toMatch(
+      /^image\/png of display 0 held the value of a secret.*\ndisplays were left out: .* at most 100/,
+    )
+  })
+
   test('in a workspace, files are put once and stay from call to call; an error of onFiles ends a call', async () => {
     await using workspace = await at.sg.workspace()
     const given: number[] = []
