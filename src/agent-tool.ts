@@ -1,6 +1,6 @@
 import { checkFiles } from './executor/index.ts'
 import { type AsToolOptions, checkAsToolOptions, type RunOptions, type Workspace } from './options/index.ts'
-import { ReviewedRuns } from './reviewed-runs.ts'
+import { cancelledResult, ReviewedRuns } from './reviewed-runs.ts'
 import { packagesOf, type ScriptRunner } from './script-runner.ts'
 import { filesText, type NamedPackage } from './support/index.ts'
 import {
@@ -30,7 +30,7 @@ export function agentTool(runner: ScriptRunner, given: AsToolOptions = {}): RunP
   const putOnce = runOnce(async () => {
     if (files !== undefined) await workspace?.put(files)
   })
-  const runScript = async (script: string, signal: AbortSignal | undefined): Promise<RanScript> => {
+  const runScript: RunScript = async (script, signal) => {
     const ofRun = {
       ...run,
       ...(files === undefined || workspace !== undefined ? {} : { files }),
@@ -71,16 +71,33 @@ function withApproval({ toolApproval, ...run }: Pick<AsToolOptions, 'toolApprova
   return { ...run, tools: withToolApproval(run.tools, toolApproval) }
 }
 
-/** Begins each call after the previous one has settled: agents call tools concurrently, and a session runs one cell at a time. */
-function runInTurns<T>(
-  act: (script: string, signal: AbortSignal | undefined) => Promise<T>,
-): (script: string, signal: AbortSignal | undefined) => Promise<T> {
+type RunScript = (script: string, signal: AbortSignal | undefined) => Promise<RanScript>
+
+/**
+ * Begins each call after the previous one has settled: agents call tools concurrently, and a session runs one cell at a time. A call
+ * whose signal fires before its turn is cancelled at once.
+ */
+function runInTurns(act: RunScript): RunScript {
   let last: Promise<unknown> = Promise.resolve()
   return (script, signal) => {
-    const next = last.then(() => act(script, signal))
-    last = next.catch(() => undefined)
+    const turn = last
+    const next = awaitTurn(turn, signal).then((hasTurn) => (hasTurn ? act(script, signal) : cancelledResult()))
+    last = Promise.allSettled([turn, next])
     return next
   }
+}
+
+/** Waits for a turn. False if the signal fires first. */
+function awaitTurn(turn: Promise<unknown>, signal: AbortSignal | undefined): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const onAbort = (): void => resolve(false)
+  signal?.addEventListener('abort', onAbort, { once: true })
+  if (signal?.aborted === true) onAbort()
+  void turn.then(() => {
+    signal?.removeEventListener('abort', onAbort)
+    resolve(true)
+  })
+  return promise
 }
 
 /** Runs `act` until it has succeeded once. */

@@ -104,11 +104,24 @@ export class ReviewedRuns {
   }
 }
 
-/** The result of a script that does not run. */
+/** The result of a script that was cancelled before it ran. */
+export function cancelledResult(): RanScript {
+  return unstartedResult('cancelled', 'the run was cancelled before it started')
+}
+
+/** The result of a script that was refused. */
 function rejectedResult(error: string, violations: readonly Violation[]): RanScript {
+  return unstartedResult('rejected', error, violations)
+}
+
+function unstartedResult(
+  outcome: 'cancelled' | 'rejected',
+  error: string,
+  violations: readonly Violation[] = [],
+): RanScript {
   const empty = { stdout: '', stderr: '', logs: [], intermediates: [], warnings: [], files: [], displays: [] }
   return {
-    ...statusFields('rejected'),
+    ...statusFields(outcome),
     success: false,
     hasResult: false,
     finalData: null,

@@ -105,6 +105,21 @@ function runPythonIn(at: OnEngine): void {
     ])
   })
 
+  test('a call that is aborted while it waits for its turn settles at once, and does not run', async () => {
+    const { promise: gate, resolve: open } = Promise.withResolvers<void>()
+    const wait = defineTool({ name: 'wait', description: 'Waits.', input: z.object({}), execute: () => gate })
+    await using session = await at.sg.session({ tools: [wait] })
+    const tool = at.sg.asTool({ session })
+    const first = tool.execute({ script: 'n = [1]\nwait()' })
+    const leave = new AbortController()
+    const aborted = tool.execute({ script: 'n.append(2)' }, { abortSignal: leave.signal })
+    const third = tool.execute({ script: 'n.append(3)\nn' })
+    leave.abort()
+    expect(await aborted).toEqual({ ok: false, status: 'cancelled', error: 'the run was cancelled before it started' })
+    open()
+    expect([(await first).status, (await third).value]).toEqual(['step-done', '[1, 3]'])
+  })
+
   test('the tools of the session are those of its scripts, and a reviewer sees each script', async () => {
     await using session = await at.sg.session({ tools: [send] })
     const seen: string[] = []
