@@ -156,11 +156,11 @@ class WorkspaceSession implements Session {
   /** @throws SandglassError `sandbox_busy`, `session_closed`, `session_lost`, `checkpoint_unavailable` */
   take(onError: 'keep' | 'rollback', onEnd?: (end: CellEnd) => void): TakenTurn {
     if (onError === 'rollback') this.#held.assertCheckpoints(ROLLBACK)
-    const { count, leave } = this.#held.take()
+    const { beginCell, leave } = this.#held.take()
     const { id: session, group } = this.#held
     const note = (end: CellEnd): void => this.#held.noteEnd(end, 'was ended')
     const onSent = (): void => this.#held.noteSent()
-    const turn = { session, group, number: count(), onError, hidden: this.#hidden, onSent, onEnd: onEnd ?? note }
+    const turn = { session, group, number: beginCell(), onError, hidden: this.#hidden, onSent, onEnd: onEnd ?? note }
     return { turn, leave }
   }
 

@@ -19,7 +19,7 @@ export function note(context: Context, text: string): Promise<void> {
   return context.stderr.write(`sandglass: ${escapeForMessage(text)}\n`)
 }
 
-/** A line for stderr that says what it is about: `[log] …`. */
+/** A line for stderr with a mark that says what it is: `[info] …`. */
 export function markedLine(context: Context, what: string, text: string): string {
   const name = `[${escapeForMessage(what)}]`
   const mark = supportsAnsi(context) ? `\u001B[2m${name}\u001B[22m` : name

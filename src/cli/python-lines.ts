@@ -16,9 +16,9 @@ const MATCH = /^\s*match\b\s*\S/
 const REST_IS_COMMENT = /^[^\S\n]*(?:#|\n|$)/
 
 /**
- * True if a person has typed a complete cell, by the rules of Python's own prompt: no bracket, no string and no joined line is open, and
- * a block or a decorated function has ended with an empty line, also one of a single line, because `else` may follow. Python decides whether
- * the cell is valid: what cannot become valid is complete.
+ * True if a person has typed a complete cell, by the rules of Python's own prompt. No bracket, string or joined line is open. A block
+ * or a decorated function ends with an empty line; so does a block of one line, because `else` may follow. Python decides whether the
+ * cell is valid, so text that cannot become valid is complete.
  */
 export function isWholeCell(text: string): boolean {
   const cell = new CellText(text)

@@ -27,7 +27,7 @@ export class CpuBoost {
     try {
       this.#lowered = await this.#sandbox.lowerCpuLimit?.(cpus)
     } catch (error) {
-      // A workspace says it itself; an engine may throw errors of other codes.
+      // A workspace explains this already; errors of an engine may have other codes.
       if (error instanceof SandglassError && error.code === 'limit_not_enforceable') throw error
       throw new SandglassError('limit_not_enforceable', `limits.cpus: ${cpus} could not be set: ${messageOf(error)}`)
     }

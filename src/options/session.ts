@@ -85,7 +85,7 @@ export interface Session extends AsyncDisposable {
    * @throws as `run` does
    */
   stream(cell: string, options?: CellOptions): AsyncIterable<CellEvent>
-  /** Raises KeyboardInterrupt in the cell that runs or is about to, if there is one. The state stays. @throws SandglassError `session_closed`, `session_lost` */
+  /** Raises KeyboardInterrupt in the cell that runs or is about to begin, if there is one. The state stays. @throws SandglassError `session_closed`, `session_lost` */
   interrupt(): Promise<void>
   /**
    * Keeps the current state of the process until `release()` or the end of the session; with `files`, also the files of a workspace

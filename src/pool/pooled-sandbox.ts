@@ -155,7 +155,7 @@ export class PooledSandbox {
 /** The members that not every sandbox has. `inputsDir` is only that of sandboxes with activities, which no pool lends. */
 const OPTIONAL = ['recovered', 'idleBytes', 'liftCpuLimit', 'lowerCpuLimit'] as const
 
-/** The other members. One that the contract gets later does not compile until it is passed on, here or as an optional one. */
+/** The other members. If the contract gets a new one, this file does not compile until it is passed on, here or as an optional one. */
 type Always = Required<Omit<Sandbox, (typeof OPTIONAL)[number] | 'inputsDir'>>
 
 /**

@@ -29,6 +29,7 @@ export class HeldSession implements ActivityHandler {
   #missing: readonly string[] = []
   #isBusy = false
   #count = 0
+  /** The current cell: `interrupted` if an interrupt waits for its request to be sent. */
   #cell: 'none' | 'begun' | 'interrupted' | 'sent' = 'none'
   #state: CheckpointState = { grade: 'none', lacks: [] }
 
@@ -98,10 +99,10 @@ export class HeldSession implements ActivityHandler {
 
   /**
    * Reserves the session for one cell or operation.
-   * @returns `count`, which begins a new cell and returns its number, and `leave`, which ends the turn.
+   * @returns `beginCell`, which returns the number of a new cell, and `leave`, which ends the turn.
    * @throws SandglassError `session_closed`, `session_lost`, `sandbox_busy`
    */
-  take(): { readonly count: () => number; readonly leave: () => void } {
+  take(): { readonly beginCell: () => number; readonly leave: () => void } {
     if (this.#ended !== undefined) throw this.#ended
     if (this.#isBusy)
       throw new SandglassError(
@@ -110,7 +111,7 @@ export class HeldSession implements ActivityHandler {
       )
     this.#isBusy = true
     return {
-      count: () => {
+      beginCell: () => {
         this.#cell = 'begun'
         return (this.#count += 1)
       },
@@ -234,7 +235,7 @@ export class HeldSession implements ActivityHandler {
     if (!this.#activity.isOver) this.#activity.cancel()
   }
 
-  /** Sends the interrupt that came before the request of the current cell. */
+  /** Notes that the request of the current cell is on its way, and sends an interrupt that came before it. */
   noteSent(): void {
     const isInterrupted = this.#cell === 'interrupted'
     this.#cell = 'sent'

@@ -32,7 +32,7 @@ export interface SpanAttributes {
 }
 
 const silent = new AsyncLocalStorage<true>()
-/** The channels that were used: to look one up takes longer than to ask whether it has a subscriber. */
+/** The channels so far: `tracingChannel` takes longer than the check for subscribers. */
 const channels = new Map<SpanName, TracingChannel<SpanAttributes, SpanAttributes>>()
 
 /**

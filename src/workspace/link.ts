@@ -76,7 +76,7 @@ export class Link implements ActivityOwner {
   #ignoredFrames = 0
   readonly #onEnd = new Set<(error: SandglassError) => void>()
   #onQuiet = (): void => {}
-  /** Returns what the message of a loss says of the files: those that still exist. */
+  /** Returns the part of a loss's message that tells which files still exist. */
   lossNote: () => string = () => ''
 
   /** The owner of activities that do not count as use of the workspace. */

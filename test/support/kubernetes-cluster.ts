@@ -28,8 +28,8 @@ export interface TestedCluster {
 /**
  * Applies the manifest to the cluster of SANDGLASS_TEST_KUBECONFIG, as it is. Without one it prints the reason; where
  * SANDGLASS_TEST_REQUIRE names `kubernetes`, it throws instead. SANDGLASS_TEST_KUBERNETES_IMAGE names an image that the nodes have;
- * with SANDGLASS_TEST_KUBERNETES_HOST_USERS=false, pods ask for user namespaces. SANDGLASS_TEST_KUBERNETES_ROOT_ONLY_DIR names the
- * directory of an image whose /root is open: without it, each engine of the tests starts a pod in vain.
+ * with SANDGLASS_TEST_KUBERNETES_HOST_USERS=false, pods ask for user namespaces. SANDGLASS_TEST_KUBERNETES_ROOT_ONLY_DIR names
+ * another directory that only root may enter, for an image whose /root is open: without it, each engine first starts a pod that fails.
  */
 export async function requireCluster(): Promise<TestedCluster> {
   const path = process.env['SANDGLASS_TEST_KUBECONFIG'] ?? ''

@@ -34,7 +34,7 @@ class Cells:
     def run(self, request):
         """Serves the request of one cell, and reports that it is finished. Returns its exit code: 1 after an error, else 0."""
         self._take_input(request.get("stdin_base64"))
-        before = self._hide_secrets(request["secrets"])
+        before = self._take_secrets(request["secrets"])
         self._code, self._pid = None, os.getpid()
         try:
             self._serve(request)
@@ -71,7 +71,7 @@ class Cells:
         these page faults would dominate the time of a short cell."""
         try:
             request = script_process.parse(_REHEARSAL)
-            self._restore_environment({}, self._hide_secrets(request["secrets"]))
+            self._restore_environment({}, self._take_secrets(request["secrets"]))
             emit.allow_interrupt(False)
             emit.disarm()
             runtime.load_sources([], self._scope, self._emitter)
@@ -143,8 +143,9 @@ class Cells:
             sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)
         self._has_input = content is not None
 
-    def _hide_secrets(self, secrets):
-        """Puts the secrets of a cell into the environment, and hides them in cut texts. Returns what they replace there."""
+    def _take_secrets(self, secrets):
+        """Puts the secrets of a cell into the environment, and registers them to be hidden in texts that are cut. Returns the values that
+        they replace."""
         before = {name: os.environ.get(name) for name in secrets}
         os.environ.update(secrets)
         text.hide(secrets)

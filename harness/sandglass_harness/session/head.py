@@ -142,7 +142,7 @@ class Head:
         for fd in fds:
             os.close(fd)
         if not self._is_copy and not self._has_command():
-            self._find_changed_files()
+            self._find_changed_files()  # a rehearsal, too
             self._cells.rehearse()
 
     def _fork_twice(self, fds, is_alone):
@@ -218,7 +218,7 @@ class Head:
             self._answer(b"G", changed)
 
     def _find_changed_files(self):
-        """Returns None if they cannot be found."""
+        """Returns the open files that have changed since the last cell, None if they cannot be found."""
         try:
             return descriptors.find_changed(self._opened)
         except Exception:  # cells have changed Python

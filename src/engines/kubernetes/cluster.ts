@@ -247,7 +247,7 @@ async function openSocket(
     ...tls,
     perMessageDeflate: false,
     followRedirects: false,
-    // Messages come while the chunk is read that has their ends.
+    // A message is emitted while the chunk that completes it is read; ReceivedMemory relies on that.
     allowSynchronousEvents: true,
     maxPayload: MAX_MESSAGE_BYTES,
     handshakeTimeout,

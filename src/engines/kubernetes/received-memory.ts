@@ -5,15 +5,14 @@ import { promptGarbageCollection } from '../../support/index.ts'
 const STREAM_BYTES = 1
 
 /**
- * Frees the buffers of a WebSocket as soon as nobody needs them. V8 frees buffers late: a flood would grow the host by 64 MiB and more of
- * those that nobody has any more.
+ * Frees the buffers of a WebSocket as soon as nobody needs them. V8 frees them late: with a flood, the host would grow by 64 MiB and more.
  */
 export class ReceivedMemory {
-  /** Bytes of the connection that may still be a part of a message that is not complete. */
+  /** Chunks of the connection that may hold a part of an incomplete message. */
   readonly #chunks: Uint8Array[] = []
   #lent: Uint8Array | undefined
 
-  /** @param connection that of the WebSocket, which must read a chunk at once, and emit the messages in it. */
+  /** @param connection of a WebSocket that emits each message while the chunk that completes it is read. */
   constructor(connection: Readable) {
     connection.prependListener('data', (chunk: Uint8Array) => this.#chunks.push(chunk))
   }
@@ -27,7 +26,7 @@ export class ReceivedMemory {
     return piece
   }
 
-  /** Leaves what came so far to V8. Nothing else ends the list of an idle connection, and a fragment may need what came before a pong. */
+  /** Leaves the chunks so far to V8, so that the list of an idle connection does not grow. Not freed: a fragment may need them. */
   forget(): void {
     this.#chunks.length = 0
   }

@@ -14,7 +14,7 @@ test('the processes of an idle sandbox are counted when two counts in a row are 
   expect(await countAtRest(engineWith(2, 2, 3, 4, 4), 'one')).toBe(4)
 })
 
-test('a sandbox without processes, which is gone or runs elsewhere, is told and not waited for without end', async () => {
+test('a sandbox without processes, which is gone or runs elsewhere, is an error and no endless wait', async () => {
   await expect(countAtRest(engineWith(0), 'one', 200)).rejects.toThrow(
     'the sandbox one has 0 processes after 200 ms, and needs 3 at rest',
   )

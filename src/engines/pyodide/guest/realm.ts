@@ -40,7 +40,7 @@ export function hideNode(): void {
   set('fetch', (from: unknown) => Promise.resolve(fileAsResponse(String(from))))
 }
 
-/** Pyodide fetches only its own files, by URL. A file is read where its content is asked for: that of the interpreter never is. */
+/** Pyodide fetches only its own files, by URL. A file is read only when its content is asked for; that of the WebAssembly never is. */
 function fileAsResponse(url: string): unknown {
   const read = (): Buffer => readFileSync(new URL(url))
   return {

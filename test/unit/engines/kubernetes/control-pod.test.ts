@@ -49,7 +49,7 @@ test('a control pod whose creation is refused leaves nothing to remove', async (
   expect(await startOn(() => Promise.reject(thrown))).toEqual({ error: thrown, abandoned: [] })
 })
 
-test('a control pod that does not run in time is told as such', async () => {
+test('the error for a control pod that does not run in time says so', async () => {
   const { error, abandoned } = await startOn(() => Promise.resolve({}))
   expect(error).toMatchObject({
     code: 'sandbox_setup_failed',

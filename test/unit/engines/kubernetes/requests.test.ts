@@ -43,7 +43,7 @@ describe('the requests of one engine', () => {
   })
 })
 
-test('a server that does not answer is told with what to check and which option to raise', async () => {
+test('the error for a server that does not answer says what to check and which option to raise', async () => {
   await using server = await FakeApiServer.start()
   const cluster = await connect({ kubeconfig: server.kubeconfig, apiTimeoutMs: 20 })
   const { promise: never } = Promise.withResolvers()
