@@ -61,7 +61,7 @@ export class ScriptRuns {
     return this.#writes
   }
 
-  /** Calls of tools with the effect `write` that may have acted without a good answer, over all scripts so far. */
+  /** Calls of tools with the effect `write` that failed or were not answered, and may have had an effect, over all scripts so far. */
   get uncertainWrites(): readonly { readonly name: string; readonly args: unknown }[] {
     return this.#uncertainWrites
   }

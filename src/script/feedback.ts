@@ -44,7 +44,7 @@ export interface Failure {
   readonly failedCalls: readonly { readonly name: string; readonly code: string; readonly message: string }[]
   /** Successful calls of this task with the effect `write`: another script does not undo them. */
   readonly writes: readonly ListedCall[]
-  /** Calls of this task with the effect `write` that executed without a good answer: they may have had an effect. */
+  /** Calls of this task with the effect `write` that failed or were not answered, and may have had an effect. */
   readonly uncertainWrites: readonly ListedCall[]
   /** A sentence that says which earlier attempt this one repeats, or null. */
   readonly repetition: string | null

@@ -1,4 +1,4 @@
-/** The part of a call that tells its effect. */
+/** The part of a call that decides whether it may have had an effect. */
 interface EndedCall {
   readonly effect: string | null
   readonly ok: boolean
@@ -16,7 +16,7 @@ const NOT_EXECUTED: readonly string[] = [
   'approval_pending',
 ]
 
-/** True if a `write` tool executed and gave no good answer: it failed, was too late, or the run ended first. It may have acted. */
+/** True if a `write` tool executed, and failed, was too late or outlived the run: it may have had an effect all the same. */
 export function mayHaveActed({ effect, ok, error }: EndedCall): boolean {
   return effect === 'write' && !ok && !NOT_EXECUTED.includes(error?.code ?? '')
 }

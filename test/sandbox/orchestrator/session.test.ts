@@ -113,7 +113,7 @@ await onLocal((at) => {
       expect(result).toMatchObject({ success: false, record: { status: 'retries-spent' } })
     })
 
-    test('the feedback on a step says which write tools may have acted without a good answer', async () => {
+    test('the feedback on a step says which writes failed or were not answered, and may have had an effect', async () => {
       const model = scriptedModel(UNCERTAIN_CALLS, (prompt) => {
         const told = prompt.slice(prompt.indexOf('These calls already took effect'))
         expect(told).toMatch(

@@ -104,7 +104,7 @@ open("d", "w").write("d")`
     })
   }, 60_000)
 
-  test('a picture of a display that goes beyond the limits of an answer is told as not shown, and onFiles has it', async () => {
+  test('the answer says that a picture beyond its limits is not shown, and onFiles gets it', async () => {
     const given: unknown[] = []
     const tool = at.sg.asTool({
       collect: ['*.png'],

@@ -221,7 +221,7 @@ function runPythonIn(at: OnEngine): void {
     expect(await tool.execute({ script: 'n, open("a.txt").read()' })).toMatchObject({ value: "(1, 'a')" })
   })
 
-  test('after a rollback, the model is told which write tools may have acted without a good answer', async () => {
+  test('after a rollback, the model is told which writes failed or were not answered, and may have had an effect', async () => {
     await using session = await at.sg.session({ tools: uncertainTools() })
     const answer = await at.sg.asTool({ session }).execute({ script: UNCERTAIN_CALLS })
     expect(answer).toMatchObject({ ok: false, status: 'crashed', state: 'rolled-back' })
