@@ -3,7 +3,7 @@ import { promisify } from 'node:util'
 import type { SandboxEngine, Sandglass, SandglassOptions } from '../src/index.ts'
 import { createSandglass, localEngine, resolveForBench } from './subject.ts'
 import { startFloor } from './floor.ts'
-import { measureInTurns, pause, summarize, type Summary, measureMs } from './measure.ts'
+import { measureInTurns, pause, summarize, type Summary, measureMs, WARM_UP } from './measure.ts'
 import { ms, ratioRow, type Row } from './row.ts'
 
 const run = promisify(execFile)
@@ -26,7 +26,7 @@ async function warm(python: string, rounds: number): Promise<Row[]> {
   await using sg = await createSandglass()
   const once = (): Promise<number> => measureMs(() => sg.run(SCRIPT))
   const checked = (): Promise<number> => measureMs(() => sg.run(SCRIPT, { policy: 'standard' }))
-  await measureInTurns(20, 1, { once, checked, floor: () => floor.measure() })
+  await measureInTurns(WARM_UP, 1, { once, checked, floor: () => floor.measure() })
   const paced = await measureInTurns(rounds, 5, { run: once, floor: () => floor.measure() })
   const inARow = await measureInTurns(rounds, 5, { run: once, checked, floor: () => floor.measure() }, IN_A_ROW)
   const backToBack: number[] = []

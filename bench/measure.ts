@@ -40,6 +40,9 @@ export async function measureInTurns(
   return Object.fromEntries([...values].map(([name, list]) => [name, summarize(list)]))
 }
 
+/** Calls before a measurement: V8 interprets the code of the host at first, and compiles it in the course of hundreds of calls. */
+export const WARM_UP = 600
+
 /** Waits between two measurements. */
 export function pause(milliseconds: number): Promise<void> {
   return sleep(milliseconds)

@@ -1,12 +1,13 @@
 import type { Sandglass } from '../src/index.ts'
 import { channelEcho } from './channel-echo.ts'
 import { JupyterKernel } from './jupyter-kernel.ts'
-import { measureInTurns, measureMs } from './measure.ts'
+import { measureInTurns, measureMs, WARM_UP } from './measure.ts'
 import { ms, ratioRow, type Row } from './row.ts'
 import { charts, idleSession, LIVE, states, touched } from './session-states.ts'
 import { createSandglass, localEngine, resolveForBench } from './subject.ts'
 
 const ROUNDS = 200
+const FIRST_ROUNDS = 50
 const PAUSE_MS = 5
 /** Each series follows itself, as the cells of a session do. */
 const IN_A_ROW = 10
@@ -42,10 +43,11 @@ async function cells(sg: Sandglass): Promise<Row[]> {
     bare: () => measureMs(() => bare.run('1')),
     ...(jupyter === undefined ? {} : { jupyter: () => jupyter.measure() }),
   }
-  await measureInTurns(ROUNDS / 4, PAUSE_MS, series)
+  const first = await measureInTurns(FIRST_ROUNDS, PAUSE_MS, series, IN_A_ROW)
+  await measureInTurns(WARM_UP - FIRST_ROUNDS, PAUSE_MS, series, IN_A_ROW)
   const took = await measureInTurns(ROUNDS, PAUSE_MS, series, IN_A_ROW)
   const p50 = (name: string): number => took[name]?.p50 ?? Number.NaN
-  const what = `\`s.run('1')\`, ${PAUSE_MS} ms between two, p50 (n=${ROUNDS})`
+  const what = `\`s.run('1')\` after ${WARM_UP}, ${PAUSE_MS} ms between two, p50 (n=${ROUNDS})`
   const above = p50('cell') - p50('echo')
   const rows: Row[] = [
     {
@@ -56,6 +58,10 @@ async function cells(sg: Sandglass): Promise<Row[]> {
     },
     ratioRow('the same', `${ms(p50('cell'))} vs ${ms(p50('run'))}`, p50('cell') / p50('run'), 1, "`sg.run('1')`"),
     { what: "the same, `checkpoints: 'off'`", figure: ms(p50('bare')) },
+    {
+      what: `the same, the first ${FIRST_ROUNDS} of the process of the host`,
+      figure: ms(first['cell']?.p50 ?? Number.NaN),
+    },
   ]
   if (jupyter === undefined) return rows
   const figure = `${ms(p50('cell'))} vs ${ms(p50('jupyter'))}`
