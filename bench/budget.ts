@@ -5,7 +5,7 @@ import { drawBudget } from './budget-picture.ts'
 import { type Floor, startFloor } from './floor.ts'
 import { harnessProcesses } from './idle-memory.ts'
 import { openKernelTrace, type TraceEvent } from './kernel-trace.ts'
-import { measureMs, pause, summarize, type Summary } from './measure.ts'
+import { measureMs, pause, summarize, type Summary, WARM_UP } from './measure.ts'
 import { ms, type Row } from './row.ts'
 import { createSandglass } from './subject.ts'
 
@@ -52,7 +52,7 @@ export interface Table {
 export async function budget(python: string, rounds: number, picture?: string): Promise<Table[]> {
   const floor = startFloor(python)
   await using sg = await createSandglass({ engine: 'local', poolSize: 1, maxOverflow: 0, maxUses: 1_000_000 })
-  for (let n = 0; n < 50; n += 1) {
+  for (let n = 0; n < WARM_UP; n += 1) {
     await sg.run(SCRIPT)
     await floor.measure()
   }

@@ -1,12 +1,11 @@
 import type { Table } from './budget.ts'
 import { harnessProcesses } from './idle-memory.ts'
 import { openKernelTrace, type TraceEvent } from './kernel-trace.ts'
-import { pause, summarize } from './measure.ts'
+import { pause, summarize, WARM_UP } from './measure.ts'
 import { ms, type Row } from './row.ts'
 import { createSandglass } from './subject.ts'
 
 const CELLS = 60
-const WARM_UP = 100
 const PAUSE_MS = 5
 
 /** The parts of a cell, in their order. */

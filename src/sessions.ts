@@ -191,8 +191,8 @@ class WorkspaceSession implements Session {
   async checkpoint(name?: string, options: { readonly files?: boolean } = {}): Promise<SessionCheckpoint> {
     checkName(name)
     refuseUnknown('checkpoint', options, FILES_OPTION)
-    const storeFiles = async (): Promise<string | null> =>
-      options.files === true ? (await this.#workspace.checkpoint()).id : null
+    const storeFiles = async (signal: AbortSignal): Promise<string | null> =>
+      options.files === true ? (await this.#workspace.checkpoint({ signal })).id : null
     const { id, grade, lacks, files } = await this.#held.checkpoint(storeFiles)
     const redactor = this.#redactor()
     const kept = { id, name: name ?? null, grade, lacks: lacks.map((text) => redactor.text(text)), files }
@@ -216,8 +216,8 @@ class WorkspaceSession implements Session {
       ended,
       missing,
       checkpoint: state,
-    } = await this.#held.restore(id, async () => {
-      if (files && stored !== null) await this.#workspace.restore(stored)
+    } = await this.#held.restore(id, async (signal) => {
+      if (files && stored !== null) await this.#workspace.restore(stored, { signal })
     })
     const redactor = this.#redactor()
     const redactAll = (texts: readonly string[]): string[] => texts.map((text) => redactor.text(text))

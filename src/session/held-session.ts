@@ -24,6 +24,8 @@ export class HeldSession implements ActivityHandler {
   readonly #noCheckpoints: MakeRefusal | undefined
   readonly #ready = Promise.withResolvers<void>()
   readonly #over = Promise.withResolvers<void>()
+  /** Fires when no further cell can run. */
+  readonly #ending = new AbortController()
   /** The error of further cells; undefined while cells can run. */
   #ended: SandglassError | undefined
   #missing: readonly string[] = []
@@ -133,7 +135,7 @@ export class HeldSession implements ActivityHandler {
    * @throws SandglassError `checkpoint_unavailable`, and what `storeFiles` throws
    */
   async checkpoint<T>(
-    storeFiles: () => Promise<T>,
+    storeFiles: (signal: AbortSignal) => Promise<T>,
   ): Promise<CheckpointState & { readonly id: string; readonly files: T }> {
     this.assertCheckpoints('checkpoint()')
     return this.#inTurn(async () => {
@@ -141,11 +143,11 @@ export class HeldSession implements ActivityHandler {
       const question = { type: 'session_checkpoint', session: this.id } as const
       const state = checkpointAnswer.parse(await this.#ask('checkpoint', question, id))
       try {
-        return { ...state, id, files: await storeFiles() }
+        return { ...state, id, files: await storeFiles(this.#ending.signal) }
       } catch (error) {
         // Nobody gets its id. The release fails if the session has ended.
         await this.#release(id).catch(() => undefined)
-        throw error
+        throw this.#ended ?? error
       }
     })
   }
@@ -155,13 +157,15 @@ export class HeldSession implements ActivityHandler {
    * @param restoreFiles restores the files that belong to it, before another cell or operation can begin.
    * @throws SandglassError `checkpoint_unavailable`, and what `restoreFiles` throws
    */
-  async restore(checkpoint: string, restoreFiles: () => Promise<void>): Promise<Restored> {
+  async restore(checkpoint: string, restoreFiles: (signal: AbortSignal) => Promise<void>): Promise<Restored> {
     this.assertCheckpoints('restore()')
     return this.#inTurn(async () => {
       const question = { type: 'session_restore', session: this.id, checkpoint } as const
       const restored = restoredAnswer.parse(await this.#ask('restore', question))
       this.#state = restored.checkpoint
-      await restoreFiles()
+      await restoreFiles(this.#ending.signal).catch((error: unknown) => {
+        throw this.#ended ?? error
+      })
       return restored
     })
   }
@@ -279,6 +283,7 @@ export class HeldSession implements ActivityHandler {
 
   #end(reason: SandglassError): void {
     this.#ended ??= reason
+    this.#ending.abort()
     this.#ready.reject(this.#ended)
   }
 }

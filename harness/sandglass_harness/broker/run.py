@@ -308,6 +308,8 @@ class Run:
             claimed = "exception"
         traceback = frame.get("traceback")
         message = cut(str(frame.get("message", "")), MAX_ERROR_MESSAGE)
+        if not self.reported_error:  # the first error counts, as for the host
+            self.reported_interrupt = claimed == "interrupted"
         self.reported_error = True
         self.emit(
             {
@@ -317,7 +319,6 @@ class Run:
                 "kind": claimed,
             }
         )
-        self.reported_interrupt = claimed == "interrupted"
         if claimed == "timeout":
             self.reported_timeout = True
             self.killed_for = self.killed_for or "timeout"

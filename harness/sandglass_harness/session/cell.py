@@ -147,7 +147,8 @@ class Cells:
         """Puts the secrets of a cell into the environment, and registers them to be hidden in texts that are cut. Returns the values that
         they replace."""
         before = {name: os.environ.get(name) for name in secrets}
-        os.environ.update(secrets)
+        if secrets:  # a cell may have replaced os.environ
+            os.environ.update(secrets)
         text.hide(secrets)
         return before
 

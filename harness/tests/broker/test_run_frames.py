@@ -66,6 +66,14 @@ class FramesTest(RunTestCase):
             self.assertEqual((sent, self.outbox.frames), (want, []))
             self.assertEqual(run.sent, (1 if cell else 2) * (len(line(type="interrupt_missed")) - 1 + JUNK_LINE_BYTES))
 
+    def test_only_the_first_error_of_a_cell_makes_it_interrupted(self):
+        failed, stopped = line(type="error", message="e", kind="exception"), line(type="error", message="i", kind="interrupted")
+        for data, want in ((failed + stopped, False), (stopped + failed, True)):
+            run = self.make(cell={"number": 1})
+            run.interrupted = True
+            run.take_frames(data, 101.0)
+            self.assertIs(run.reported_interrupt, want)
+
     def test_a_failed_set_up_after_its_end_is_a_lie(self):
         failed = line(type="error", message="the preamble failed: KeyError: 'a'", kind="setup")
         self.assertEqual(self.take(failed)[0]["kind"], "setup")

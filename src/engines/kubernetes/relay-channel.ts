@@ -56,11 +56,12 @@ export function attach(socket: WebSocket): Attached {
   socket.on('message', (message: RawData) => {
     unanswered = 0
     const bytes = message as Buffer
+    const stream = bytes[0] // before own(), which may free the message
     const data = memory.own(bytes)
     if (data.length === 0) return
-    if (bytes[0] === STDOUT) pieces.put(data)
-    else if (bytes[0] === STDERR && stderr.length < MAX_STDERR_CHARS) stderr += decoder.decode(data, { stream: true })
-    else if (bytes[0] === STATUS) status ||= describeStatus(data.toString())
+    if (stream === STDOUT) pieces.put(data)
+    else if (stream === STDERR && stderr.length < MAX_STDERR_CHARS) stderr += decoder.decode(data, { stream: true })
+    else if (stream === STATUS) status ||= describeStatus(data.toString())
     if (pieces.holds) socket.pause()
   })
   socket.on('error', (error) => (status ||= error.message))

@@ -132,6 +132,16 @@ test('an interrupt keeps the state also where errors roll back', async () => {
   expect(await session.run('x')).toMatchObject({ value: 2 })
 })
 
+test('a session whose os.environ is gone serves cells, and none of its code runs between them', async () => {
+  await using session = await sg.session()
+  const replaced = 'class Counting(dict):\n    n = 0\n    def update(self, *a, **k):\n        Counting.n += 1\n'
+  await session.run(`import os\n${replaced}os.environ = Counting(os.environ)`)
+  await session.variables() // answered after the copy of that state, and after what follows it
+  expect(await session.run('Counting.n')).toMatchObject({ state: 'kept', value: 0 })
+  await session.run('os.environ = None')
+  expect(await session.run('1 + 1')).toMatchObject({ status: 'step-done', state: 'kept', value: 2 })
+})
+
 test('a cell that is cancelled before it begins has the checkpoint of the session', async () => {
   await using session = await sg.session()
   const signal = AbortSignal.abort()

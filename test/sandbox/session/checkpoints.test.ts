@@ -148,6 +148,25 @@ test('no cell runs between the two halves of a checkpoint or a restore with file
   expect(await session.run('[x, open("a.txt").read()]')).toMatchObject({ value: [1, 'one'] })
 })
 
+test('the end of a session settles a checkpoint whose store does not answer', async () => {
+  const store = storeInMemory()
+  await using workspace = await sg.workspace({ persist: 'hanging', store })
+  const session = await workspace.session()
+  await session.run('open("a.txt", "w").write("one")')
+  const asked = Promise.withResolvers<void>()
+  const stuck = Promise.withResolvers<never>()
+  const put = vi.spyOn(store, 'put').mockImplementation(() => {
+    asked.resolve()
+    return stuck.promise
+  })
+  const checkpoint = session.checkpoint('both', { files: true }).then(() => 'kept', codeOf)
+  await asked.promise
+  await session.close()
+  expect(await checkpoint).toBe('session_closed')
+  put.mockRestore()
+  stuck.reject(new Error('no answer')) // the workspace waits for it when it closes
+})
+
 test('options that do not exist and places outside of the code are refused', async () => {
   await using session = await sg.session()
   await session.run('numbers = [1]')

@@ -171,6 +171,12 @@ test.for([
   expect(await kept.run('x')).toMatchObject({ status: 'step-done', value: 7 })
 })
 
+test('an interrupt that comes before a request of several pieces has arrived reaches the cell', async () => {
+  const running = kept.run(`#${'x'.repeat(300_000)}\nwhile True: pass`, { timeoutSec: 20 })
+  await kept.interrupt()
+  expect(await running).toMatchObject({ status: 'interrupted', state: 'kept' })
+})
+
 test('a timeout and an error of memory that Python takes leave the state as the cell left it', async () => {
   const late = await kept.run('x = 8\nwhile True: pass', { timeoutSec: 1 })
   expect([late.status, late.state]).toEqual(['timed-out', 'kept'])

@@ -145,6 +145,12 @@ export class WorkspaceBroker implements FileContext, ScriptContext, SessionConte
     return Promise.resolve()
   }
 
+  /** Interrupts the cell of a session, also one whose request has not arrived as a whole. */
+  #interruptCellOf(sessionId: string): void {
+    for (const one of this.#activities.values())
+      if (one instanceof ScriptActivity && one.sessionId === sessionId) one.interrupt()
+  }
+
   #serve(frame: WorkspaceRequest, payload: Uint8Array): void {
     if (frame.type === 'ping') return this.#send({ type: 'pong', nonce: frame.nonce })
     const activity = this.#activities.get(frame.execution_id)
@@ -167,7 +173,7 @@ export class WorkspaceBroker implements FileContext, ScriptContext, SessionConte
       case 'signal':
         return undefined // only programs have these
       case 'interrupt':
-        return activity instanceof SessionActivity ? activity.interrupt() : undefined
+        return this.#interruptCellOf(frame.execution_id)
       case 'session':
         return this.#begin(new SessionActivity(frame, this))
       case 'session_look':

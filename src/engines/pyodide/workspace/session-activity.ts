@@ -42,7 +42,7 @@ export class SessionActivity {
   #instance: { readonly spare: Spare; readonly output: GuestOutput } | undefined
   #turn = 0
   /** The cell that runs, or is about to run. */
-  #cell: { cancel(): void; interrupt(): void } | undefined
+  #cell: { cancel(): void } | undefined
   #isCancelled = false
   #isGone = false
   #isLost = false
@@ -129,17 +129,13 @@ export class SessionActivity {
   }
 
   /** Notes a cell in progress until the returned function is called. */
-  enter(cell: { cancel(): void; interrupt(): void }): () => void {
+  enter(cell: { cancel(): void }): () => void {
     this.#cell = cell
     return () => {
       this.#cell = undefined
       if (this.#isCancelled) this.#end()
       else if (this.#isGone) this.#onGone()
     }
-  }
-
-  interrupt(): void {
-    this.#cell?.interrupt()
   }
 
   /** Ends it after a cell whose instance cannot run another one. */
@@ -203,7 +199,7 @@ export class SessionActivity {
     const { spare, output } = this.#instance ?? {}
     if (spare === undefined || output === undefined) return BUSY
     const { guest } = spare
-    const leave = this.enter({ cancel: () => guest.kill(), interrupt: () => undefined })
+    const leave = this.enter({ cancel: () => guest.kill() })
     const kill = setTimeout(() => guest.kill(), LOOK_MS + CAPS.graceMs)
     try {
       const lines = new LineSplitter(MAX_LOOK_BYTES)

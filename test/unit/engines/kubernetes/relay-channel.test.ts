@@ -8,13 +8,14 @@ import type { Attached } from '../../../../src/sandbox/index.ts'
 const MiB = 1024 * 1024
 let server: WebSocketServer
 let peer: WebSocket
+let socket: WebSocket
 let attached: Attached
 
 beforeEach(async () => {
   server = new WebSocketServer({ port: 0, host: '127.0.0.1' })
   await once(server, 'listening')
   const connected = once(server, 'connection') as Promise<[WebSocket]>
-  const socket = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  socket = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`)
   await once(socket, 'open')
   ;[peer] = await connected
   attached = attach(socket)
@@ -146,4 +147,15 @@ test('a reader that takes nothing sends heartbeats alone: the server would answe
   await beat()
   expect(heard).toEqual(['ping', 'heartbeat', 'heartbeat', 'ping', 'heartbeat'])
   other.channel.close()
+})
+
+test('a message whose last fragment is empty, and comes later, arrives', async () => {
+  const { _socket: connection } = socket as unknown as { readonly _socket: { readonly bytesRead: number } }
+  const before = connection.bytesRead
+  peer.send(message(1, 'first'), { fin: false })
+  await vi.waitFor(() => expect(connection.bytesRead).toBeGreaterThan(before))
+  peer.send(Buffer.alloc(0), { fin: true })
+  peer.send(message(1, 'second'))
+  expect(String(await attached.channel.receive())).toBe('first')
+  expect(String(await attached.channel.receive())).toBe('second')
 })
