@@ -3,14 +3,21 @@ import { type TracingChannel, tracingChannel } from 'node:diagnostics_channel'
 import { currentTrace } from './trace.ts'
 
 /** The spans of workspaces. Each is a tracing channel of `node:diagnostics_channel`, with `sandglass:` before its name. */
-export type SpanName =
-  | 'workspace.create'
-  | 'workspace.cleanup'
-  | 'workspace.stage.files'
-  | 'workspace.stage.dir'
-  | 'workspace.run'
-  | 'workspace.collect'
-  | 'workspace.inline'
+export type SpanName = (typeof SPAN_NAMES)[number]
+
+const SPAN_NAMES = [
+  'workspace.create',
+  'workspace.cleanup',
+  'workspace.stage.files',
+  'workspace.stage.dir',
+  'workspace.run',
+  'workspace.collect',
+  'workspace.inline',
+] as const
+/** Made once: `tracingChannel` takes longer than the check for subscribers. */
+const SPAN_CHANNELS = Object.fromEntries(
+  SPAN_NAMES.map((name) => [name, tracingChannel<SpanAttributes, SpanAttributes>(`sandglass:${name}`)]),
+) as Readonly<Record<SpanName, TracingChannel<SpanAttributes, SpanAttributes>>>
 
 /** Attributes of a span. Some are added just before it ends. None holds content, arguments or variables. */
 export interface SpanAttributes {
@@ -32,8 +39,6 @@ export interface SpanAttributes {
 }
 
 const silent = new AsyncLocalStorage<true>()
-/** The channels so far: `tracingChannel` takes longer than the check for subscribers. */
-const channels = new Map<SpanName, TracingChannel<SpanAttributes, SpanAttributes>>()
 
 /**
  * Runs a function as a span: `asyncEnd` of its channel is its end, `error` its failure. Costs nothing without a subscriber.
@@ -71,19 +76,11 @@ function subscribedChannelOf(
   name: SpanName,
   attributes: SpanAttributes,
 ): TracingChannel<SpanAttributes, SpanAttributes> | undefined {
-  const span = channelOf(name)
+  const span = SPAN_CHANNELS[name]
   // A cleanup is part of no other operation, so it is never silent, even if the idle timer was set during a silent operation.
   const isSilent = name !== 'workspace.cleanup' && silent.getStore() === true
   if (!span.hasSubscribers || isSilent) return undefined
   const trace = currentTrace()
   if (trace !== undefined) attributes.trace_id = trace.traceId
   return span
-}
-
-function channelOf(name: SpanName): TracingChannel<SpanAttributes, SpanAttributes> {
-  const known = channels.get(name)
-  if (known !== undefined) return known
-  const made = tracingChannel<SpanAttributes, SpanAttributes>(`sandglass:${name}`)
-  channels.set(name, made)
-  return made
 }
