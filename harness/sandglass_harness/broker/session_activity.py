@@ -119,8 +119,10 @@ class SessionActivity(ProcessActivity):
 
     def find_problem_of_cell(self):
         """Returns (code, message) of the problem that prevents a cell from starting, or None."""
-        if self.is_ending or self.head is None or self._step == STARTING:
-            return "request", "the session is still starting, or is ending"
+        if self.is_ending:
+            return "request", "the session is ending" if self._lost is None else f"the session is ending: {self._lost}"
+        if self.head is None or self._step == STARTING:
+            return "request", "the session is still starting"
         return None if self.is_free() else ("request", "another cell or an operation of the session is under way")
 
     def is_free(self):
@@ -400,6 +402,7 @@ class SessionActivity(ProcessActivity):
         if self.is_ending:
             return
         self._lost = why
+        self.checkpoint = {"grade": "none", "lacks": [why]}  # also for a cell that comes before the end
         self.end(None)
 
     # ── its processes ───────────────────────────────────────────────────────────────────────────────────────────
