@@ -79,6 +79,12 @@ export class Sessions {
     return session.take(onError)
   }
 
+  /** The reason why a session was lost, if it is known. Resolves when its processes have ended. */
+  async lossOf(session: Session): Promise<string | undefined> {
+    if (!(session instanceof WorkspaceSession)) throw foreignSessionError()
+    return session.loss
+  }
+
   #hold(
     workspace: Workspace,
     { checkpoints = 'auto', onError, signal }: WorkspaceSessionOptions,
@@ -140,6 +146,11 @@ class WorkspaceSession implements Session {
 
   get missing(): readonly string[] {
     return this.#missing
+  }
+
+  /** The reason why its state was lost, if it is known, when its processes have ended. */
+  get loss(): Promise<string | undefined> {
+    return this.#held.over.then(() => this.#held.loss)
   }
 
   isOf(runner: CellRunner): boolean {

@@ -10,7 +10,7 @@ import type { ResourceLimits } from './sandbox/index.ts'
 import { specOf } from './run-spec.ts'
 import { modulesOf, pinnedOf, type ScriptRunner } from './script-runner.ts'
 import { definedOf } from './support/index.ts'
-import { type Approver, dependenciesOf, type ToolsInput } from './tools/index.ts'
+import { type Approver, dependenciesOf, describeLoss, type ToolsInput } from './tools/index.ts'
 
 /** The options that all scripts of a task share. */
 interface TaskNeeds {
@@ -146,6 +146,8 @@ export class SessionHost extends WorkspaceHost {
   readonly #workspace: Workspace
   readonly #onError: 'keep' | 'rollback'
   #session: Session | undefined
+  /** What the model does not know yet about a lost session. */
+  #loss: string | undefined
 
   /** @throws SandglassError `workspace_closed`, `invalid_request` */
   constructor(runner: ScriptRunner, needs: WorkspaceNeeds, onError: 'keep' | 'rollback') {
@@ -174,9 +176,15 @@ export class SessionHost extends WorkspaceHost {
     try {
       return (await this.#session?.variables()) ?? []
     } catch (error) {
-      if (isLost(error)) return []
-      throw error
+      await this.#giveUp(error)
+      return []
     }
+  }
+
+  takeLoss(): string | undefined {
+    const loss = this.#loss
+    this.#loss = undefined
+    return loss
   }
 
   /** Tells the checker the names of the variables of earlier cells. */
@@ -198,10 +206,17 @@ export class SessionHost extends WorkspaceHost {
     try {
       return turnOf((this.#session ??= await open()))
     } catch (error) {
-      if (!isLost(error)) throw error
-      this.#session = await open()
-      return turnOf(this.#session)
+      await this.#giveUp(error)
+      return turnOf((this.#session = await open()))
     }
+  }
+
+  /** Gives up the session if this error says that it is lost. @throws any other error */
+  async #giveUp(error: unknown): Promise<void> {
+    if (!isLost(error)) throw error
+    const lost = this.#session
+    this.#session = undefined
+    if (lost !== undefined) this.#loss = describeLoss(await this.#runner.sessions.lossOf(lost), 'empty session')
   }
 }
 

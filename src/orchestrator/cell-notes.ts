@@ -1,10 +1,12 @@
 import type { CellEnd, ExecutionResult } from '../executor/index.ts'
 import { truncateMiddle } from '../support/index.ts'
+import { describeLoss, reasonOfLoss } from '../tools/index.ts'
 
 /** Maximum characters of the output of a cell in the prompts of later steps. */
 const MAX_OUTPUT = 4000
 const OUTPUT_LABEL = 'output'
-const SESSION_LABEL = 'session'
+/** The label of what the host tells about the session. */
+export const SESSION_LABEL = 'session'
 
 /**
  * The output of a step that ran as a cell, as items for later steps: printed text with the value of the last expression, and the message
@@ -25,17 +27,16 @@ export function listShown(
 }
 
 /** Tells a model which variables exist after a cell that failed. */
-export function describeVariables(
-  { state, missing, ended }: CellEnd,
-  warnings: ExecutionResult['warnings'] = [],
-): string {
+export function describeVariables(end: CellEnd, warnings: ExecutionResult['warnings'] = []): string {
+  const { state, missing, ended } = end
   const rollback = findEarlierRollback(warnings)
   const before = rollback === undefined ? [] : [`Before the script: ${rollback}.`]
   if (state === 'kept') return ['Variables are as the script left them.', ...before].join(' ')
   if (state === 'lost') {
     const keepsFiles = warnings.every(({ code }) => code !== 'files_not_kept')
     const files = keepsFiles ? 'Files stay.' : 'Files are as they were before the script.'
-    return `All variables of the session are lost: there was no checkpoint. ${files} Create again what you need.`
+    const loss = describeLoss(reasonOfLoss(end), 'empty session').replace(/^t/, 'T')
+    return `${loss}. ${files} Create again what you need.`
   }
   const facts = [
     'Variables are as they were before the script. What it wrote to files stays, except what it appended to files that were open before it.',

@@ -1,6 +1,7 @@
 import { ExecutionMode, type ExecutionResult, type SessionVariable } from '../executor/index.ts'
 import type { CollectedItem, Failure } from '../script/index.ts'
 import type { AttemptOutcome, Attempts } from './attempt.ts'
+import { SESSION_LABEL } from './cell-notes.ts'
 import { EndTask } from './end-task.ts'
 import type { Loan, ScriptHost } from './job.ts'
 import type { Answer } from './plan.ts'
@@ -33,6 +34,8 @@ class Steps {
   readonly #sandbox: HeldLease
   readonly #keepsState: boolean
   #collected: CollectedItem[] = []
+  /** The collected items that are no data of a script. */
+  readonly #notes = new Set<CollectedItem>()
   #state: unknown
   /** Steps and attempts in a row that repeated earlier ones. */
   #repetitions = 0
@@ -102,8 +105,9 @@ class Steps {
   async #makeAttempt(step: number, attempt: number, failure: Failure | undefined): Promise<AttemptOutcome> {
     const { job, redactor } = this.#attempts.task
     const { task, maxSteps, maxRepetitions, generator, tools, inputs } = job
-    const [collected, state, forceFinish] = [this.#collected, this.#state, this.#forceFinish]
     const variables = await this.#listVariables()
+    this.#noteLoss(step, failure)
+    const [collected, state, forceFinish] = [this.#collected, this.#state, this.#forceFinish]
     const repetitionsLeft = this.#repetitions === 0 ? undefined : maxRepetitions - this.#repetitions
     return this.#attempts.make({
       place: { step, attempt },
@@ -138,9 +142,19 @@ class Steps {
 
   /** True if earlier steps emitted data or, in a session, left it in variables. */
   async #hasData(): Promise<boolean> {
-    if (this.#collected.length > 0) return true
+    if (this.#collected.some((item) => !this.#notes.has(item))) return true
     const variables = (await this.#listVariables()) ?? []
     return variables.some(({ type }) => !TYPES_WITHOUT_DATA.includes(type))
+  }
+
+  /** Keeps, for the model, that the session was lost, unless the feedback on the script that lost it says so. */
+  #noteLoss(step: number, failure: Failure | undefined): void {
+    const { task, scripts } = this.#attempts
+    const loss = task.job.host.takeLoss?.()
+    if (loss === undefined || (failure !== undefined && scripts.cell?.state === 'lost')) return
+    const note = { step, label: SESSION_LABEL, data: task.redactor.text(loss) }
+    this.#notes.add(note)
+    this.#collected = [...this.#collected, note]
   }
 
   /** Keeps the items that a script emitted. They replace items of the same label that a failed script of this step emitted. */

@@ -39,6 +39,8 @@ export interface ScriptHost {
   readonly keepsFiles?: boolean
   /** Returns the variables that scripts find. Absent if variables do not stay from script to script. */
   variables?(): Promise<readonly SessionVariable[]>
+  /** Tells once that variables were lost, in words for the model; undefined if there is nothing new. Absent as `variables` is. */
+  takeLoss?(): string | undefined
   /** The size of the disk of its sandboxes in bytes, if it is known. */
   readonly diskBytes?: number
   /** Lends a sandbox. @throws SandglassError if there is none. */

@@ -28,6 +28,7 @@ export class HeldSession implements ActivityHandler {
   readonly #ending = new AbortController()
   /** The error of further cells; undefined while cells can run. */
   #ended: SandglassError | undefined
+  #loss: string | undefined
   #missing: readonly string[] = []
   #isBusy = false
   #count = 0
@@ -82,6 +83,11 @@ export class HeldSession implements ActivityHandler {
   /** The error of further cells; undefined while cells can run. */
   get endedBy(): SandglassError | undefined {
     return this.#ended
+  }
+
+  /** The reason why its state was lost; undefined if it was not, or if nobody knows. */
+  get loss(): string | undefined {
+    return this.#loss
   }
 
   /** Descriptions of the state that a branch lacks; not redacted. */
@@ -234,7 +240,7 @@ export class HeldSession implements ActivityHandler {
   noteEnd(end: CellEnd, why: string): void {
     this.#state = end.checkpoint
     if (end.state !== 'lost') return
-    this.#end(lostError(`cell ${this.#count} ${why}, and there was no checkpoint: ${end.checkpoint.lacks.join(', ')}`))
+    this.#endAsLost(`cell ${this.#count} ${why}, and there was no checkpoint: ${end.checkpoint.lacks.join(', ')}`)
     // If the end of the cell was not confirmed, the state of the session is unknown.
     if (!this.#activity.isOver) this.#activity.cancel()
   }
@@ -268,17 +274,23 @@ export class HeldSession implements ActivityHandler {
   }
 
   onEnd(end: ActivityEnd): void {
-    this.#end(this.#reasonOf(end))
+    this.#endBy(end)
     this.#over.resolve()
   }
 
-  #reasonOf(end: ActivityEnd): SandglassError {
-    if ('lost' in end) return end.lost
+  #endBy(end: ActivityEnd): void {
+    if ('lost' in end) return this.#end(end.lost)
     const { error, ending } = end.done
     // Its workspace has ended it.
-    if (error?.code === 'cancelled' || (error === null && ending?.cause === 'cancelled')) return closedError()
-    if (error !== null && error.code !== 'lost') return failureOf('session', error)
-    return lostError(error === null ? 'its process ended' : truncate(error.message, MAX_REASON))
+    if (error?.code === 'cancelled' || (error === null && ending?.cause === 'cancelled'))
+      return this.#end(closedError())
+    if (error !== null && error.code !== 'lost') return this.#end(failureOf('session', error))
+    this.#endAsLost(error === null ? 'its process ended' : truncate(error.message, MAX_REASON))
+  }
+
+  #endAsLost(reason: string): void {
+    if (this.#ended === undefined) this.#loss = reason
+    this.#end(lostError(reason))
   }
 
   #end(reason: SandglassError): void {

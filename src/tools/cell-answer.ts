@@ -32,6 +32,19 @@ export function formatCellValue({ value = null, displays = [] }: RanCell): strin
   return shown ?? (value === null ? undefined : JSON.stringify(value))
 }
 
+/** Tells a model that its session has ended, why, if that is known, and where the next script runs. */
+export function describeLoss(reason: string | undefined, next: 'nowhere' | 'empty session'): string {
+  const where =
+    next === 'nowhere' ? 'no further script can run in it' : 'the next script starts in a new, empty session'
+  return `the session has ended: all variables are lost, and ${where}${reason === undefined ? '' : ` (${reason})`}`
+}
+
+/** The reason why a cell lost the state of its session. */
+export function reasonOfLoss({ checkpoint }: Pick<RanCell, 'checkpoint'>): string | undefined {
+  const lacks = checkpoint?.lacks ?? []
+  return lacks.length === 0 ? undefined : `there was no checkpoint: ${lacks.join(', ')}`
+}
+
 /** Tells a model which variables it finds after a cell that did not keep its state, and what stays of that cell. */
 export function describeState(ran: RanCell, max: number): string | undefined {
   const { state = 'kept', ended = [], missing = [], warnings = [] } = ran
@@ -40,7 +53,7 @@ export function describeState(ran: RanCell, max: number): string | undefined {
   const facts =
     state === 'lost'
       ? [
-          `the session has ended: all variables are lost, and no further script can run in it${reasonOf(ran)}`,
+          describeLoss(reasonOfLoss(ran), 'nowhere'),
           `what the script wrote to files ${keepsFiles ? 'stays in the workspace' : 'is lost, too'}`,
         ]
       : [
@@ -50,11 +63,6 @@ export function describeState(ran: RanCell, max: number): string | undefined {
   if (ended.length > 0) facts.push(`these processes were ended: ${ended.join(', ')}`)
   if (missing.length > 0) facts.push(`this could not be restored: ${missing.join('; ')}`)
   return truncateAndCount([...facts, ...writesOf(ran)].join('; '), max)
-}
-
-function reasonOf({ checkpoint }: RanCell): string {
-  const lacks = checkpoint?.lacks ?? []
-  return lacks.length === 0 ? '' : ` (there was no checkpoint: ${lacks.join(', ')})`
 }
 
 /** Describes the effects of host tools, because a rollback does not undo them. */

@@ -15,6 +15,7 @@ const rates = defineTool({
   execute: () => ({ USD: 1.1 }),
 })
 const tools = [rates]
+const MiB = 1024 * 1024
 const mode = 'interactive'
 const session = true
 
@@ -146,6 +147,35 @@ await onLocal((at) => {
       )
       const result = await at.sg.solve('Anything', { model, mode, session, workspace, policy: 'off' })
       expect(result).toMatchObject({ error: null, finalData: 1 })
+    })
+
+    test.each([
+      ['before a prompt', 'No script.'],
+      ['before a script', 'n = big'],
+    ])('a session that is lost %s is told once, with the reason, and an empty one begins', async (_, answer) => {
+      await using workspace = await at.sg.workspace({ limits: { memoryBytes: 256 * MiB } })
+      const told =
+        /the session has ended: all variables are lost, and the next script starts in a new, empty session \(.*\)/gi
+      const model = scriptedModel(
+        // A state of more than 45 % of the memory has no checkpoint.
+        `${ENDS_LATER}\nbig = b"x" * (130 << 20)`,
+        async () => {
+          await endSessionProcess(workspace)
+          return answer
+        },
+        (prompt) => {
+          expect(prompt.match(told)).toEqual([expect.stringContaining('memory limit')])
+          expect(prompt).not.toContain('- big: bytes')
+          return 'small = 1'
+        },
+        (prompt) => {
+          expect(prompt.match(told)?.length ?? 0).toBeLessThanOrEqual(1)
+          expect(prompt).toContain('- small: int')
+          return 'emit_result("big" in globals())'
+        },
+      )
+      const result = await at.sg.solve('Anything', { model, mode, session, workspace, policy: 'off' })
+      expect(result).toMatchObject({ error: null, finalData: false })
     })
 
     test('each step has the secrets of the task, and variables that hold one are redacted', async () => {
