@@ -8,7 +8,7 @@ import { type Findings, reviewScript } from '../review/index.ts'
 import { type Failure, type FoundScript, MAX_ANSWER_CHARS, findPlan, findScript } from '../script/index.ts'
 import { countText } from '../support/index.ts'
 import { applySchema } from '../typed-result.ts'
-import { listShown, describeVariables } from './cell-notes.ts'
+import { describeVariables, describeWarnings, listShown, listWarnings, type NotedItem } from './cell-notes.ts'
 import { EndTask } from './end-task.ts'
 import { ModelCalls, type PricedAnswer } from './model-calls.ts'
 import { PartialResult } from './partial-result.ts'
@@ -27,7 +27,13 @@ import { roundMs, type ActiveTask } from './active-task.ts'
 /** The outcome of one attempt. */
 export type AttemptOutcome =
   | { readonly kind: 'answered'; readonly data: unknown }
-  | { readonly kind: 'stepped'; readonly script: string; readonly emitted: ExecutionResult['intermediates'] }
+  | {
+      readonly kind: 'stepped'
+      readonly script: string
+      readonly emitted: ExecutionResult['intermediates']
+      /** What the model is told about the run; it is no data of the script. */
+      readonly notes: readonly NotedItem[]
+    }
   | {
       readonly kind: 'failed'
       readonly failure: Failure
@@ -223,7 +229,10 @@ export class Attempts {
       if (!isPlan) displays.add(ran.displays)
       const { cell } = this.scripts
       const emitted = cell === undefined ? result.intermediates : [...result.intermediates, ...listShown(result, cell)]
-      return { status: 'step-done', outcome: { kind: 'stepped', script, emitted } }
+      return {
+        status: 'step-done',
+        outcome: { kind: 'stepped', script, emitted, notes: listWarnings(result.warnings) },
+      }
     }
     const { traceback, stdout, stderr, toolCalls } = result
     const failedCalls = toolCalls.flatMap(({ name, error }) => (error === null ? [] : [{ name, ...error }]))
@@ -233,7 +242,8 @@ export class Attempts {
     const error =
       missing ?? [result.error ?? result.status, hint, variables].filter((text) => text !== undefined).join('\n')
     const status = missing === undefined ? result.status : 'no-data'
-    const failed = { script, error, traceback, stdout, stderr, failedCalls }
+    const warnings = describeWarnings(result.warnings)
+    const failed = { script, error, traceback, stdout, stderr, failedCalls, warnings }
     return this.#fail(
       status,
       { ...failed, ...explainWithheld(error, plan.surroundings, job.host) },
@@ -264,6 +274,7 @@ export class Attempts {
       stdout: '',
       stderr: '',
       failedCalls: [],
+      warnings: [],
       writes: [...this.scripts.writes],
       uncertainWrites: [...this.scripts.uncertainWrites],
       repetition: repetition === null ? null : REPETITIONS[repetition],

@@ -1,29 +1,42 @@
 import type { CellEnd, ExecutionResult } from '../executor/index.ts'
 import { truncateMiddle } from '../support/index.ts'
-import { describeLoss, reasonOfLoss } from '../tools/index.ts'
+import { describeLoss, reasonOfLoss, selectTold } from '../tools/index.ts'
 
 /** Maximum characters of the output of a cell in the prompts of later steps. */
 const MAX_OUTPUT = 4000
 const OUTPUT_LABEL = 'output'
 /** The label of what the host tells about the session. */
 export const SESSION_LABEL = 'session'
+const WARNING_LABEL = 'warning'
+const ROLLED_BACK = 'session_rolled_back'
 
-/**
- * The output of a step that ran as a cell, as items for later steps: printed text with the value of the last expression, and the message
- * of a session that was rolled back before the step.
- */
-export function listShown(
-  { stdout, displays, warnings }: ExecutionResult,
-  { value }: CellEnd,
-): { label: string; data: string }[] {
+/** An item that a step did not emit itself. */
+export interface NotedItem {
+  readonly label: string
+  readonly data: string
+}
+
+/** The output of a step that ran as a cell, as items for later steps: printed text with the value of the last expression. */
+export function listShown({ stdout, displays }: ExecutionResult, { value }: CellEnd): NotedItem[] {
   const result = displays.findLast(({ kind }) => kind === 'result')?.data['text/plain']
   const shown = result ?? (value === null ? '' : JSON.stringify(value))
   const text = [stdout.trimEnd(), shown].filter((part) => part !== '').join('\n')
-  const rollback = findEarlierRollback(warnings)
-  return [
-    ...(rollback === undefined ? [] : [{ label: SESSION_LABEL, data: rollback }]),
-    ...(text === '' ? [] : [{ label: OUTPUT_LABEL, data: truncateMiddle(text, MAX_OUTPUT) }]),
-  ]
+  return text === '' ? [] : [{ label: OUTPUT_LABEL, data: truncateMiddle(text, MAX_OUTPUT) }]
+}
+
+/** The warnings of a step that a model is told, as items for later steps. */
+export function listWarnings(warnings: ExecutionResult['warnings']): NotedItem[] {
+  return selectTold(warnings).map(({ code, message }) => ({
+    label: code === ROLLED_BACK ? SESSION_LABEL : WARNING_LABEL,
+    data: message,
+  }))
+}
+
+/** The warnings of a script that failed, as texts for the feedback. {@link describeVariables} tells that of an earlier rollback. */
+export function describeWarnings(warnings: ExecutionResult['warnings']): string[] {
+  return selectTold(warnings)
+    .filter(({ code }) => code !== ROLLED_BACK)
+    .map(({ message }) => message)
 }
 
 /** Tells a model which variables exist after a cell that failed. */
@@ -48,5 +61,5 @@ export function describeVariables(end: CellEnd, warnings: ExecutionResult['warni
 
 /** The message of a session that went back to an earlier state between two cells. */
 function findEarlierRollback(warnings: ExecutionResult['warnings']): string | undefined {
-  return warnings.find(({ code }) => code === 'session_rolled_back')?.message
+  return warnings.find(({ code }) => code === ROLLED_BACK)?.message
 }

@@ -1,7 +1,7 @@
 import { ExecutionMode, type ExecutionResult, type SessionVariable } from '../executor/index.ts'
 import type { CollectedItem, Failure } from '../script/index.ts'
 import type { AttemptOutcome, Attempts } from './attempt.ts'
-import { SESSION_LABEL } from './cell-notes.ts'
+import { type NotedItem, SESSION_LABEL } from './cell-notes.ts'
 import { EndTask } from './end-task.ts'
 import type { Loan, ScriptHost } from './job.ts'
 import type { Answer } from './plan.ts'
@@ -85,6 +85,7 @@ class Steps {
       if (outcome.kind === 'answered') return outcome
       if (outcome.kind === 'stepped') {
         this.#keep(outcome.emitted, step, false)
+        this.#note(outcome.notes, step)
         this.#findStagnation(outcome, step, attempt)
         return { error: null }
       }
@@ -152,9 +153,16 @@ class Steps {
     const { task, scripts } = this.#attempts
     const loss = task.job.host.takeLoss?.()
     if (loss === undefined || (failure !== undefined && scripts.cell?.state === 'lost')) return
-    const note = { step, label: SESSION_LABEL, data: task.redactor.text(loss) }
-    this.#notes.add(note)
-    this.#collected = [...this.#collected, note]
+    this.#note([{ label: SESSION_LABEL, data: task.redactor.text(loss) }], step)
+  }
+
+  /** Keeps items that are no data of a script. */
+  #note(items: readonly NotedItem[], step: number): void {
+    for (const { label, data } of items) {
+      const note = { step, label, data }
+      this.#notes.add(note)
+      this.#collected.push(note)
+    }
   }
 
   /** Keeps the items that a script emitted. They replace items of the same label that a failed script of this step emitted. */

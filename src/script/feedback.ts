@@ -42,6 +42,8 @@ export interface Failure {
   readonly stderr: string
   /** Failed tool calls, with the error that the script received. */
   readonly failedCalls: readonly { readonly name: string; readonly code: string; readonly message: string }[]
+  /** What the host remarks on the run. */
+  readonly warnings: readonly string[]
   /** Successful calls of this task with the effect `write`: another script does not undo them. */
   readonly writes: readonly ListedCall[]
   /** Calls of this task with the effect `write` that failed or were not answered, and may have had an effect. */
@@ -74,6 +76,7 @@ export function feedbackOn(failure: Failure, fields: readonly string[] = [], fil
     parts.push('Tool calls that failed:', ...calls)
   }
   parts.push(...callLines(WRITES, failure.writes), ...callLines(UNCERTAIN_WRITES, failure.uncertainWrites))
+  parts.push(...failure.warnings.map((warning) => `Warning: ${oneLine(warning)}`))
   parts.push(...hintsFor(failure, fields, files).map((hint) => `Hint: ${linesOf(hint).join(' ')}`))
   if (stdout.trim() !== '')
     parts.push('Output before the failure:', quote(linesOf(truncateMiddle(stdout.trimEnd(), MAX_OUTPUT))))

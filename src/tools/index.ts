@@ -31,6 +31,7 @@ export type {
 export { defineTool, type Tool, type ToolContext, type ToolEffect, type ToolOptions } from './tool.ts'
 export { TOOL_ERROR_CODES, ToolCallError, type ToolErrorCode } from './tool-error.ts'
 export { standardSchemaOf } from './validator.ts'
+export { selectTold } from './told-warnings.ts'
 export { type ToolApproval, withToolApproval } from './tool-approval.ts'
 export { type ToolResponse, toolResponse } from './tool-response.ts'
 export { boundedValidator } from './validator.ts'

@@ -13,6 +13,7 @@ import {
 } from './answer-files.ts'
 import { type McpBlock, mcpBlockOf, type ModelOutput, modelOutputOf } from './answer-parts.ts'
 import { type RanCell, formatCellValue, describeState } from './cell-answer.ts'
+import { selectTold } from './told-warnings.ts'
 import type { ToolSet } from './tool-set.ts'
 import { type NamedPackage, packagesText, truncateAndCount } from '../support/index.ts'
 
@@ -258,21 +259,13 @@ function answerOf(
   }
 }
 
-const TOLD_WARNINGS: readonly string[] = [
-  'nan_as_null',
-  'branch_lacks_state',
-  'session_rolled_back',
-  'displays_left_out',
-  'secret_in_display',
-]
-
 /** A note with facts that the rest of the answer does not show. */
 function noteOf(
   ran: RanScript,
   { max, needsResult }: { readonly max: number; readonly needsResult: boolean },
 ): { readonly note?: string } {
   const { hasResult, warnings } = ran
-  const notes = warnings.filter(({ code }) => TOLD_WARNINGS.includes(code)).map(({ message }) => message)
+  const notes = selectTold(warnings).map(({ message }) => message)
   const state = describeState(ran, max)
   if (state !== undefined) notes.unshift(state)
   if (needsResult && !hasResult) notes.unshift('the script ended without calling emit_result(data): there is no result')

@@ -43,6 +43,25 @@ await onLocal((at) => {
       expect(new Set(ids).size).toBe(1)
     })
 
+    test('the model is told of displays that a step could not show', async () => {
+      const show = 'for n in range(150): display(n)'
+      const told = /displays were left out: .* at most 100/
+      const model = scriptedModel(
+        `${show}\n1 / 0`,
+        (prompt) => {
+          expect(prompt).toMatch(new RegExp(`^Warning: ${told.source}`, 'm'))
+          return `${show}\nemit_intermediate("n", float("nan"))`
+        },
+        (prompt) => {
+          expect(prompt).toMatch(new RegExp(`^step 1, "warning": "${told.source}`, 'm'))
+          expect(prompt).toMatch(/^step 1, "warning": ".*NaN.*null/im)
+          return 'emit_result(1)'
+        },
+      )
+      const result = await at.sg.solve('Anything', { model, mode, policy: 'off' })
+      expect(result).toMatchObject({ error: null, finalData: 1 })
+    })
+
     test('a step that emits nothing is a failed attempt with feedback (OR-03)', async () => {
       const model = scriptedModel('x = rates()', (prompt) => {
         expect(prompt).toContain('the step emitted nothing')

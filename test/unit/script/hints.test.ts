@@ -45,6 +45,7 @@ describe('hints on errors at run time (OR-12)', () => {
       failedCalls: [],
       writes: [],
       uncertainWrites: [],
+      warnings: [],
       repetition: null,
     })
     expect(told).toContain("- line 1: 'x' is not defined (unknown_name)\n  | x\n  | ^\n  Hint: Assign x.")

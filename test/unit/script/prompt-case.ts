@@ -49,6 +49,7 @@ export function makeFailure(changes: Partial<Failure> = {}): Failure {
     failedCalls: [],
     writes: [],
     uncertainWrites: [],
+    warnings: [],
     repetition: null,
     ...changes,
   }
