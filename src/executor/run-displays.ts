@@ -10,7 +10,7 @@ interface AddedDisplay {
   readonly display: Display
   /** Its index among the displays of the run. */
   readonly place: number
-  /** The text of a warning, if there is one. */
+  /** The text of a warning, if there is one. It counts displays from 1, as the names of saved pictures do. */
   readonly problem: string | undefined
 }
 
@@ -62,7 +62,7 @@ export class RunDisplays {
     const problem =
       withSecret.length === 0
         ? undefined
-        : `${withSecret.join(', ')} of display ${place} held the value of a secret and was left out`
+        : `${withSecret.join(', ')} of display ${place + 1} held the value of a secret and was left out`
     return { display, place, problem }
   }
 

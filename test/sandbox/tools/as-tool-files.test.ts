@@ -154,7 +154,7 @@ for n in range(150): display(n)
 emit_result(1)`,
     })
     expect(note).toMatch(
-      /^image\/png of display 0 held the value of a secret.*\ndisplays were left out: .* at most 100/,
+      /^image\/png of display 1 held the value of a secret.*\ndisplays were left out: .* at most 100/,
     )
   })
 

@@ -52,7 +52,7 @@ test('secrets are redacted in text, and a binary part that holds one is left out
   expect(result.warnings).toMatchObject([
     {
       code: 'secret_in_display',
-      message: 'image/png of display 0 held the value of a secret and was left out',
+      message: 'image/png of display 1 held the value of a secret and was left out',
     },
   ])
 })
