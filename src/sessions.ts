@@ -107,10 +107,10 @@ function foreignSessionError(): SandglassError {
   return new SandglassError('invalid_request', 'session: was not made by this Sandglass; open one with its session()')
 }
 
-/** The turn of one cell. Call `leave` to end it. */
+/** The turn of one cell. Call `leave` to end it, and tell whether the cell was refused. */
 export interface TakenTurn {
   readonly turn: CellTurn
-  readonly leave: () => void
+  readonly leave: (isRefused?: boolean) => void
 }
 
 /** A session in a workspace. */
@@ -188,6 +188,7 @@ class WorkspaceSession implements Session {
     const started = this.#begin(cell, options)
     try {
       for await (const event of this.#runner.streamCell(cell, started.options, started.turn)) {
+        started.accept()
         yield event.type === 'result' ? { ...event, result: started.finish(event.result) } : event
       }
     } finally {
@@ -311,15 +312,18 @@ class WorkspaceSession implements Session {
     let end: CellEnd | undefined
     const { turn, leave } = this.take(given.onError ?? 'keep', (it) => (end = it))
     const { number } = turn
+    let isRefused = true
     this.#hidden = hidden
     return {
       options: { ...runOptionsOf(given), workspace: this.#workspace },
       turn,
+      accept: () => void (isRefused = false),
       leave: () => {
         if (end !== undefined) this.#held.noteEnd(end, 'was ended') // also of a cell whose loop was left
-        leave()
+        leave(isRefused)
       },
       finish: (result) => {
+        isRefused = false
         // Without an end, the cell was cancelled before it began, and changed nothing.
         const known = end ?? this.#describeUntouched()
         this.#held.noteEnd(known, `ended as ${result.status}`)
@@ -408,6 +412,8 @@ function idOf(checkpoint: SessionCheckpoint | string): string {
 interface StartedCell {
   readonly options: RunOptions
   readonly turn: CellTurn
+  /** Keeps the number for this cell: its caller has an event of it. */
+  readonly accept: () => void
   readonly leave: () => void
   readonly finish: (result: ExecutionResult) => CellResult
 }

@@ -107,10 +107,11 @@ export class HeldSession implements ActivityHandler {
 
   /**
    * Reserves the session for one cell or operation.
-   * @returns `beginCell`, which returns the number of a new cell, and `leave`, which ends the turn.
+   * @returns `beginCell`, which returns the number of a new cell, and `leave`, which ends the turn. With `isRefused`, the number of a
+   * cell that was not sent belongs to the next one.
    * @throws SandglassError `session_closed`, `session_lost`, `sandbox_busy`
    */
-  take(): { readonly beginCell: () => number; readonly leave: () => void } {
+  take(): { readonly beginCell: () => number; readonly leave: (isRefused?: boolean) => void } {
     if (this.#ended !== undefined) throw this.#ended
     if (this.#isBusy)
       throw new SandglassError(
@@ -123,7 +124,8 @@ export class HeldSession implements ActivityHandler {
         this.#cell = 'begun'
         return (this.#count += 1)
       },
-      leave: () => {
+      leave: (isRefused = false) => {
+        if (isRefused && this.#cell !== 'none' && this.#cell !== 'sent') this.#count -= 1
         this.#isBusy = false
         this.#cell = 'none'
       },

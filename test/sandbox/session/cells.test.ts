@@ -64,6 +64,21 @@ test('a cell that is refused leaves the session as it is', async () => {
   expect(await session.run('x')).toMatchObject({ value: 1 })
 })
 
+test.each([
+  ['a file that the host lacks', { files: { 'a.txt': { path: '/does/not/exist' } } }],
+  ['a limit of the wrong type', { timeoutSec: 'long' }],
+  ['an input that is not JSON', { inputs: { n: 1n } }],
+  ['a value to hide that is not text', { hide: { KEY: 5 } }],
+  ['a standard input of the wrong type', { stdin: 5 }],
+])('a cell with %s is refused, and takes no number', async (_, options) => {
+  await using session = await sg.session()
+  const refused = (): Promise<unknown> => session.run('x = 1', options as object)
+  const streamed = (): Promise<unknown> => Array.fromAsync(session.stream('x = 1', options as object))
+  for (const call of [refused, streamed]) await expect(call()).rejects.toMatchObject({ code: 'invalid_request' })
+  expect(await session.run('1 / 0')).toMatchObject({ number: 1, state: 'kept' })
+  expect(await session.run('2')).toMatchObject({ number: 2, value: 2 })
+})
+
 test('a cell that is left before it begins changes nothing', async () => {
   await using session = await sg.session()
   await session.run('x = 1')
