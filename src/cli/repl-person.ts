@@ -1,6 +1,8 @@
 import { createInterface, type Interface } from 'node:readline/promises'
 import { SandglassError } from '../errors/index.ts'
 import type { CellResult, SessionVariable } from '../index.ts'
+import { didYouMean } from '../support/index.ts'
+import { CallLines } from './call-lines.ts'
 import { type Context, note } from './context.ts'
 import { cellFiles, displayText } from './display-files.ts'
 import { EXIT } from './exit-codes.ts'
@@ -32,6 +34,7 @@ const TAKES_NAME: ReadonlyMap<string, 'never' | 'optionally' | 'always'> = new M
   ['help', 'never'],
   ['quit', 'never'],
 ])
+const COMMANDS = [...TAKES_NAME.keys()].map((name) => `:${name}`)
 const WORD = /[^\W\d]\w*$/u
 const CONTINUED = '... '
 
@@ -119,11 +122,14 @@ class Prompt {
     const { stdout, stderr, signal } = this.#context
     this.#end = new AbortController()
     const ending = AbortSignal.any([signal, this.#end.signal])
+    const calls = new CallLines(this.#context)
     for await (const event of this.#session.branch(this.#branch).stream(cell, { signal: ending })) {
       if (event.type === 'stdout') await this.#live.pass(stdout, event.text)
       else if (event.type === 'stderr') await this.#live.pass(stderr, event.text)
       else if (event.type === 'log' || event.type === 'intermediate')
         await this.#live.write(stderr, emittedLine(this.#context, event))
+      else if (event.type === 'tool_call' || event.type === 'tool_result')
+        await this.#live.write(stderr, calls.lineOf(event))
       else if (event.type === 'result') await this.#show(event.result)
     }
   }
@@ -183,8 +189,9 @@ class Prompt {
     } else if (command === 'branches') {
       for (const branch of this.#session.branches) await this.#say(this.#lineOf(branch))
     } else {
-      if (command !== 'help') await this.#say(`there is no command :${command}`)
-      await stdout.write(HELP)
+      const meant = command === 'help' ? '' : didYouMean(`:${command}`, COMMANDS)
+      if (command !== 'help') await this.#say(`there is no command :${command}${meant === '' ? '' : `.${meant}`}`)
+      if (meant === '') await stdout.write(HELP)
     }
   }
 

@@ -1,25 +1,23 @@
 import type { ExecutionResult, RunEvent } from '../executor/index.ts'
-import { truncate } from '../support/index.ts'
+import { CallLines } from './call-lines.ts'
 import { type Context, markedLine, supportsAnsi } from './context.ts'
 import { displayText } from './display-files.ts'
 import type { LiveLine } from './live-line.ts'
 import { dataText, nameText } from './foreign-text.ts'
 import { violationsText } from './violations-text.ts'
 
-/** Maximum characters of the arguments of a tool call. */
-const MAX_ARGS = 200
-
 /** Reports a run to a person: the output of the script as it arrives, everything else marked, the result last. */
 export class RunReporter {
   readonly #context: Context
   readonly #live: LiveLine
   readonly #script: { readonly path: string; readonly text: string }
-  readonly #calls = new Map<string, string>()
+  readonly #calls: CallLines
 
   constructor(context: Context, live: LiveLine, script: { readonly path: string; readonly text: string }) {
     this.#script = script
     this.#context = context
     this.#live = live
+    this.#calls = new CallLines(context)
   }
 
   async event(event: RunEvent): Promise<void> {
@@ -35,14 +33,8 @@ export class RunReporter {
       case 'display':
         return this.#mark('display', displayText(event))
       case 'tool_call':
-        this.#calls.set(event.callId, truncate(JSON.stringify(event.args), MAX_ARGS))
-        return undefined
-      case 'tool_result': {
-        const args = this.#calls.get(event.callId) ?? ''
-        this.#calls.delete(event.callId)
-        const outcome = event.error === null ? '' : `, ${event.error.code}: ${event.error.message}`
-        return this.#mark('tool', `${event.name} ${args} ${event.ms.toFixed(1)} ms${outcome}`)
-      }
+      case 'tool_result':
+        return this.#live.write(stderr, this.#calls.lineOf(event))
       default:
         return undefined // it is part of the result
     }

@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { libraryOfCli } from '../../support/cli/program.ts'
 import { linesOf, makeCli } from '../../support/cli/sandglass.ts'
 import { runAtTerminal, screenOf, startAtTerminal } from '../../support/cli/terminal.ts'
 import { requireLocalEngine } from '../../support/local-engine.ts'
@@ -65,6 +66,8 @@ ZeroDivisionError: division by zero
 >>> :what
 there is no command :what
 HELP
+>>> :chekpoint two
+there is no command :chekpoint. Did you mean ":checkpoint"?
 >>> :branch one
 sandglass: there is a checkpoint "one" already
 >>> :drop side
@@ -152,6 +155,7 @@ describe.skipIf(skip)('sandglass repl', () => {
         [PROMPT, ':checkpoint one (more\n'],
         [PROMPT, ':vars all\n'],
         [PROMPT, ':what\n'],
+        [PROMPT, ':chekpoint two\n'],
         [PROMPT, ':branch one\n'],
         [PROMPT, ':drop side\n'],
         [PROMPT, ':branches\n'],
@@ -180,6 +184,32 @@ describe.skipIf(skip)('sandglass repl', () => {
       .replaceAll(/\d+ bytes/g, 'N bytes')
     expect(shown).toBe(CONVERSATION)
     expect(readdirSync(saved)).toEqual(['cell-6-display-1.png'])
+  })
+
+  test('at a terminal, each call of a tool is a line, as of run', async () => {
+    const tools = cli.file(
+      'tools.ts',
+      `import { defineTool } from ${JSON.stringify(libraryOfCli())}
+export default [defineTool({
+  name: 'double', description: 'Twice a number.', effect: 'read',
+  input: { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] },
+  execute: ({ n }) => 2 * n,
+})]`,
+    )
+    const ended = await runAtTerminal(
+      cli,
+      ['repl', '--engine', 'local', '--tools', tools],
+      [
+        ['>>> ', 'double(n=4)\n'],
+        [PROMPT, 'double(n="x")\n'],
+        [PROMPT, ':quit\n'],
+      ],
+    )
+    const shown = screenOf(ended.stdout).replaceAll(/ \d+\.\d ms/g, ' N ms')
+    expect(shown).toContain('>>> double(n=4)\n[tool] double {"n":4} N ms\n8\n>>> double(n="x")\n')
+    expect(shown).toContain(
+      '\n[tool] double {"n":"x"} N ms, invalid_arguments: double: n: expected integer, got "x"\nTraceback ',
+    )
   })
 
   test('at a terminal, Ctrl-C interrupts a cell whose changes stay, and a second one ends it', async () => {
