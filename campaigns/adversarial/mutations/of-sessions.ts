@@ -25,8 +25,8 @@ export const SESSION_MUTATIONS: readonly Mutation[] = [
     patches: [
       {
         file: `${HARNESS}/broker/session_activity.py`,
-        from: '        self._watch_head_end()\n        self._owe_copy()\n\n    def take_warnings',
-        to: '        self._watch_head_end()\n\n    def take_warnings',
+        from: '        self.watch_head_end()\n        self.copies.owe()\n\n    def take_warnings',
+        to: '        self.watch_head_end()\n\n    def take_warnings',
       },
     ],
     selected: [{ suite: 'session-rollback', titles: ['a session survives'] }],

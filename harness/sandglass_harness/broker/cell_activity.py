@@ -83,7 +83,7 @@ class CellActivity(ScriptActivity):
             return
         self._run.killed_for = self._run.killed_for or cause
         self._stop()
-        self._session.roll_back()
+        self._session.rollback.begin()
 
     def check_end(self, now):
         """Does nothing: the session has the deadline."""
@@ -101,7 +101,7 @@ class CellActivity(ScriptActivity):
         self._traffic.drain(LIVE_READS)
         rolls_back = self.frame["cell"]["on_error"] == "rollback" and not run.reported_interrupt
         if run.killed_for is not None or (run.reported_error and rolls_back):
-            self._session.roll_back()
+            self._session.rollback.begin()
             return
         run.status, run.confirmed = (1 << 8 if run.reported_error else 0), True
         self.workspace.after_flush(self._session.head.take_cell_socket().close)  # closing is slow
@@ -138,7 +138,7 @@ class CellActivity(ScriptActivity):
         session = self._session or self.workspace.session(self.frame["session"])  # a refused cell has no session yet
         if session is None:
             return {}
-        missing = session.missing if self._state == ROLLED_BACK else []
+        missing = session.rollback.missing if self._state == ROLLED_BACK else []
         state = {"state": self._state, "checkpoint": session.checkpoint, "missing": missing, "ended": self._ended}
         return {"cell": state, "warnings": [*frame.get("warnings", []), *session.take_warnings()]}
 

@@ -1,8 +1,9 @@
 """A branch: a session that begins with the state of another one."""
 
 from ..text import cut_head
-from .session_activity import LOST_CODE, MAX_TOLD, SessionActivity
+from .session_activity import LOST_CODE, SessionActivity
 from .session_copies import NO_CHECKPOINT, UNKNOWN
+from .session_rollback import MAX_TOLD
 
 
 class BranchActivity(SessionActivity):
@@ -71,15 +72,16 @@ class BranchActivity(SessionActivity):
         if self.family.answered < orders:
             self.workspace.after_flush(lambda: self._take_over_after(orders))
         else:
-            self.take_over_head(is_branch=True)
+            self.rollback.take_over_head(is_branch=True)
 
     def on_adopted(self):
         if not self._is_ready:
             self._is_ready = True
-            if self.missing:
-                message = cut_head(f"this branch began without a part of the state; {'; '.join(self.missing)}", MAX_TOLD)
-                self._warnings.append({"code": "branch_lacks_state", "message": message})
-            self.send({"type": "session_ready", "checkpoint": self.checkpoint, "missing": self.missing})
+            missing = self.rollback.missing
+            if missing:
+                message = cut_head(f"this branch began without a part of the state; {'; '.join(missing)}", MAX_TOLD)
+                self.warn("branch_lacks_state", message)
+            self.send({"type": "session_ready", "checkpoint": self.checkpoint, "missing": missing})
         super().on_adopted()
 
     _parent = None

@@ -31,6 +31,7 @@ class SessionCopies:
         self._last = None  # the state after the last cell
         self._behind = 0  # cells since that copy, if later forks failed
         self._coming = None  # the fork of the next one
+        self.is_owed = False  # True if the next one is scheduled
         self._named = {}  # the copies of checkpoints, by id
         self._forks = []
         self.why_none = "no copy of its process was made yet"
@@ -84,7 +85,30 @@ class SessionCopies:
 
     # ── the copy of the state after the last cell ───────────────────────────────────────────────────────────────
 
-    def renew_last(self):
+    def owe(self):
+        """Schedules a copy of the present state. Output for the host goes first, so that no result waits for a fork."""
+        self.is_owed = True
+        self._owner.workspace.after_flush(self._make_after_branches)
+
+    def _make_after_branches(self):
+        """Makes the scheduled copy. Waits while branches of the family start, because they share the CPUs."""
+        if self.is_owed and self._owner.family.has_starting():
+            self._owner.workspace.after_flush(self._make_after_branches)
+        else:
+            self.make_owed()
+
+    def make_owed(self):
+        """Makes the scheduled copy now. No cell and no rollback begins before it."""
+        if not self.is_owed:
+            return
+        self.is_owed = False
+        if not self._owner.is_ready:
+            return
+        self._renew_last()
+        if not self.is_coming:
+            self._owner.on_copy_settled()
+
+    def _renew_last(self):
         """Replaces the last copy by one of the present state. The old one stays until the new one is ready, because the head may
         end first."""
         self._drop_coming()

@@ -81,7 +81,7 @@ class SessionRestore(SessionOperation):
     """Restores the state of a checkpoint, which is kept."""
 
     def start(self, session):
-        session.restore(self.frame["checkpoint"], self)
+        session.rollback.restore(self.frame["checkpoint"], self)
 
 
 class SessionRelease(SessionOperation):

@@ -10,11 +10,12 @@ from unittest import mock
 
 from sandglass_harness.broker.cell_activity import CellActivity
 from sandglass_harness.broker.keepers import KeptSpare
-from sandglass_harness.broker.session_activity import KILLING, SessionActivity
+from sandglass_harness.broker.session_activity import SessionActivity
 from sandglass_harness.broker.session_branch import BranchActivity
 from sandglass_harness.broker.session_family import SessionFamily
 from sandglass_harness.broker.session_operations import SessionLook
 from sandglass_harness.broker.session_process import SessionProcess
+from sandglass_harness.broker.session_step import KILLING
 from sandglass_harness.broker.watcher import Watcher
 
 GONE = struct.pack("=i?", signal.SIGKILL, True)
@@ -144,7 +145,7 @@ class SessionFamilyTest(unittest.TestCase):
         copies, operation, copy = self.parent.copies, mock.Mock(is_over=False), self.process()
         with mock.patch.object(copies, "find_obstacle", return_value=None), mock.patch.object(copies, "fork") as fork:
             copies.keep(operation, {})
-        self.parent._enter(KILLING, 1)
+        self.parent.step.enter(KILLING, 1)
         fork.call_args.args[1](copy)
         self.assertEqual(operation.fail.call_args.args, ("no_checkpoint", "the process of the session ended meanwhile"))
         self.assertEqual(copies.named_processes(), [])
@@ -162,13 +163,13 @@ class SessionFamilyTest(unittest.TestCase):
         self.assertEqual([each["name"] for each in self.workspace.frames[0]["result"]], ["look"])
 
     def test_a_cell_that_comes_while_the_session_ends_tells_it_as_lost(self):
-        self.parent._end_as_lost("its process ended")
+        self.parent.end_as_lost("its process ended")
         cell = CellActivity(self.workspace, {"execution_id": "cell", "session": "parent"})
         cell.refuse(*cell.find_problem())
         self.assertEqual(self.workspace.frames[-1]["cell"]["state"], "lost")
 
     def test_a_branch_of_a_session_whose_processes_are_being_ended_is_refused(self):
-        self.parent._enter(KILLING, 1)
+        self.parent.step.enter(KILLING, 1)
         branch, _ = self.start_branch()
         self.assertEqual(self.workspace.frames[-1]["error"]["code"], "no_checkpoint")
         self.assertTrue(branch.is_over)
