@@ -49,11 +49,17 @@ export interface CellTurn {
   /** Values that earlier cells had to hide, by name. */
   readonly hidden: readonly Readonly<Record<string, string>>[]
   /** The same object for all cells of a session and its branches, which may read each other's secrets. */
-  readonly group: object
+  readonly group: CellGroup
   /** Called once when the request of the cell is on its way: what the session sends from then on arrives after it. */
   readonly onSent: () => void
   /** Called once with the end of the cell, if it began. */
   readonly onEnd: (end: CellEnd) => void
+}
+
+/** What all cells of a session and its branches have in common. */
+export interface CellGroup {
+  /** Bytes of the lines of all displays so far. */
+  displaysBytes: number
 }
 
 /** A request that is ready to run. */

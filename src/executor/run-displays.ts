@@ -1,9 +1,19 @@
 import { CAPS, type DisplayFrame, isTextType } from '../protocol/index.ts'
 import type { Redactor } from '../redaction/index.ts'
 import { ChannelViolation } from './conversation-end.ts'
+import type { CellGroup } from './prepare.ts'
 import type { Display } from './result.ts'
 
+const MiB = 1024 * 1024
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
+
+/** Bounds what a long session adds to a record on disk, and hands to its caller. */
+const MAX_SESSION_BYTES = 1024 * MiB
+
+/** The text of the warning about displays beyond that bound. */
+export const SESSION_SHOWED_ALL: string =
+  `displays were left out: a session and its branches show at most ${MAX_SESSION_BYTES / MiB} MiB together; ` +
+  'open another session'
 
 /** A display that was added. */
 interface AddedDisplay {
@@ -17,25 +27,32 @@ interface AddedDisplay {
 /** The displays of a run, in order and without secrets. */
 export class RunDisplays {
   readonly all: Display[] = []
+  /** Displays beyond the bound of the session. */
+  leftOut = 0
   readonly #redactor: Redactor
+  readonly #session: CellGroup | undefined
   #wireBytes = 0
   /** Characters of the texts that are kept. */
   #textChars = 0
 
-  constructor(redactor: Redactor) {
+  /** @param session the session of a cell; undefined for a script. */
+  constructor(redactor: Redactor, session: CellGroup | undefined) {
     this.#redactor = redactor
+    this.#session = session
   }
 
   /**
    * @param wireBytes length of the line that carried the frame.
+   * @returns undefined if it was left out, because its session has shown too much.
    * @throws ChannelViolation beyond the caps, which a broker never exceeds.
    */
-  take({ kind, data: given, left_out, after }: DisplayFrame, wireBytes: number): AddedDisplay {
+  take({ kind, data: given, left_out, after }: DisplayFrame, wireBytes: number): AddedDisplay | undefined {
     this.#wireBytes += wireBytes
     if (this.all.length >= CAPS.displays) throw new ChannelViolation(`it sent more than ${CAPS.displays} displays`)
     if (this.#wireBytes > CAPS.displaysBytes) {
       throw new ChannelViolation(`it sent displays of more than ${CAPS.displaysBytes} bytes`)
     }
+    if (!this.#isWithinSession(wireBytes)) return undefined
     const data: Record<string, string> = {}
     // The name of a type also comes from the script.
     const leftOut = new Set(left_out.map((type) => this.#redactor.text(type)))
@@ -64,6 +81,16 @@ export class RunDisplays {
         ? undefined
         : `${withSecret.join(', ')} of display ${place + 1} held the value of a secret and was left out`
     return { display, place, problem }
+  }
+
+  #isWithinSession(wireBytes: number): boolean {
+    if (this.#session === undefined) return true
+    if (this.#session.displaysBytes + wireBytes > MAX_SESSION_BYTES) {
+      this.leftOut += 1
+      return false
+    }
+    this.#session.displaysBytes += wireBytes
+    return true
   }
 
   #holdsSecret(base64: string): boolean {

@@ -4,7 +4,7 @@ import { isWarningCode, OUTCOMES, outcomeOfWireKind, type WarningCode } from '..
 import type { CheckAnswer } from './check-request.ts'
 import { CollectedFiles } from './collected-files.ts'
 import { reportSkipped } from './diagnostics.ts'
-import { RunDisplays } from './run-displays.ts'
+import { RunDisplays, SESSION_SHOWED_ALL } from './run-displays.ts'
 import { MemoryWatch } from './memory-watch.ts'
 import { NanNulls } from './nan-nulls.ts'
 import { listFailedLoads } from './not-loaded.ts'
@@ -62,7 +62,7 @@ export class RunTranscript {
     this.memory = new MemoryWatch(run)
     this.toolLog = new ToolLog(run.executionId, this.redactor)
     this.nanNulls = new NanNulls(this.redactor)
-    this.displays = new RunDisplays(this.redactor)
+    this.displays = new RunDisplays(this.redactor, run.cell?.group)
     this.#stdout = new OutputStream(this.redactor)
     this.#stderr = new OutputStream(this.redactor)
     for (const name of this.redactor.tooShort) {
@@ -216,7 +216,12 @@ export class RunTranscript {
         if (!this.#run.collects) throw new ChannelViolation('it sent a file that was not requested')
         return this.#fileEvent(this.#files.take(frame, wireBytes))
       case 'display': {
-        const { display, place, problem } = this.displays.take(frame, wireBytes)
+        const added = this.displays.take(frame, wireBytes)
+        if (added === undefined) {
+          if (this.displays.leftOut === 1) this.warn('displays_left_out', SESSION_SHOWED_ALL)
+          return []
+        }
+        const { display, place, problem } = added
         if (problem !== undefined) this.warn('secret_in_display', problem)
         return [{ type: 'display', executionId, place, ...display }]
       }

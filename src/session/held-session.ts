@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { SandglassError } from '../errors/index.ts'
-import type { CellEnd, CheckpointState, SessionVariable } from '../executor/index.ts'
+import type { CellEnd, CellGroup, CheckpointState, SessionVariable } from '../executor/index.ts'
 import type { HarnessActivityFrame } from '../protocol/index.ts'
 import { truncate } from '../support/index.ts'
 import {
@@ -18,7 +18,7 @@ const MAX_REASON = 500
 /** A session in a workspace: one long-lived activity that runs cells, one at a time. */
 export class HeldSession implements ActivityHandler {
   /** One object for the session and its branches. */
-  readonly group: object
+  readonly group: CellGroup
   readonly #workspace: ActivityWorkspace
   readonly #activity: Activity
   readonly #noCheckpoints: MakeRefusal | undefined
@@ -39,7 +39,10 @@ export class HeldSession implements ActivityHandler {
   private constructor(
     workspace: ActivityWorkspace,
     beginning: Beginning,
-    { noCheckpoints, group = {} }: { readonly noCheckpoints?: MakeRefusal | undefined; readonly group?: object },
+    {
+      noCheckpoints,
+      group = { displaysBytes: 0 },
+    }: { readonly noCheckpoints?: MakeRefusal | undefined; readonly group?: CellGroup },
   ) {
     this.#workspace = workspace
     this.#noCheckpoints = noCheckpoints

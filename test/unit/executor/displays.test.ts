@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { RunEvent } from '../../../src/executor/index.ts'
+import type { CellGroup, CellTurn, RunEvent } from '../../../src/executor/index.ts'
 import { done, frame, ID, play } from './wire.ts'
 
 const display = (fields: object = {}): object =>
@@ -115,4 +115,36 @@ test('a peer that sends more than the caps is no harness', async () => {
   const much = await play([large, large, large, large, done()])
   expect(much.result.error).toContain('displays of more than 16777216 bytes')
   expect(much.result.displays).toHaveLength(3)
+})
+
+test('displays beyond the limit of a session are left out, which a warning of each cell says', async () => {
+  const group: CellGroup = { displaysBytes: 1024 * 1024 * 1024 - 400 }
+  const cell: CellTurn = {
+    session: 's',
+    number: 1,
+    onError: 'keep',
+    hidden: [],
+    group,
+    onSent: () => undefined,
+    onEnd: () => undefined,
+  }
+  const shown = display()
+  const large = display({ data: { 'text/plain': 'y'.repeat(400) } })
+  const events: RunEvent[] = []
+  const { result } = await play([shown, large, large, shown, done()], {
+    request: { cell },
+    onEvent: (event) => void events.push(event),
+  })
+  expect(result.displays.map(({ data }) => data)).toEqual([{ 'text/plain': 'x' }, { 'text/plain': 'x' }])
+  expect(events.flatMap((event) => (event.type === 'display' ? [event.place] : []))).toEqual([0, 1])
+  expect(result.warnings.filter(({ code }) => code === 'displays_left_out')).toMatchObject([
+    {
+      message:
+        'displays were left out: a session and its branches show at most 1024 MiB together; open another session',
+    },
+  ])
+  // A branch has the same group, so it may show no more.
+  const { result: next } = await play([large, done()], { request: { cell } })
+  expect(next.displays).toEqual([])
+  expect(next.warnings.map(({ code }) => code)).toContain('displays_left_out')
 })
