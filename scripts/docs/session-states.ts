@@ -5,15 +5,11 @@ import { markdownTable } from './table.ts'
 const LOSSES: ReadonlyMap<string, string> = new Map([
   ['files that are written over', 'the changes of the cell stay'],
   ['shared memory', 'the changes of the cell stay'],
+  ['the process id', 'one that a cell has stored is stale'],
   ['pipes', 'they are closed'],
   ['sockets', 'they are closed'],
   ['threads', 'they have ended'],
   ['programs that run', 'they were killed'],
-])
-
-/** By kind of state: what changes with each rollback, of which no result tells. */
-const CHANGES: ReadonlyMap<string, string> = new Map([
-  ['the process id', 'changes: one that a cell has stored is stale'],
 ])
 
 /** The table of the state of a session. @throws Error for a kind of state without words that needs some. */
@@ -25,7 +21,6 @@ export function sessionStates(): string {
 }
 
 function afterRollback(state: SessionState): string {
-  if (state.rollback === 'changes') return wordsOf(state.kind, CHANGES)
   if (state.rollback !== 'told') return state.rollback
   return `told; ${'lostValue' in state ? wordsOf(state.kind, LOSSES) : 'its use raises an error'}`
 }

@@ -29,7 +29,6 @@ export async function useAfterRollback(workspace: Workspace, state: SessionState
   const after = await session.run(state.used)
   const told = [...broken.missing, ...broken.ended].join('\n')
   const isLost = state.told !== undefined
-  const kept = state.rollback === 'changes' ? state.changed : state.value
   return {
     found: {
       state: broken.state,
@@ -41,7 +40,7 @@ export async function useAfterRollback(workspace: Workspace, state: SessionState
       state: 'rolled-back',
       told: isLost ? 'as the table says' : '',
       raises: isLost && !('lostValue' in state),
-      value: isLost ? (state.lostValue ?? null) : kept,
+      value: isLost ? (state.lostValue ?? null) : state.value,
     },
   }
 }

@@ -14,9 +14,7 @@ export interface SessionState {
   /** Changes the state before the cell fails and is rolled back. */
   readonly spoilt: string
   /** What a rollback does with it. */
-  readonly rollback: 'works' | 'repaired' | 'changes' | 'told'
-  /** Of one that changes: the value of its use after a rollback, of which nothing is told. */
-  readonly changed?: unknown
+  readonly rollback: 'works' | 'repaired' | 'told'
   /** Of one that is told as lost: part of what is told, in `missing`, `ended` or the error of its use, */
   readonly told?: RegExp
   /** and the value of its use. Not there: its use raises an error. */
@@ -153,8 +151,9 @@ export const SESSION_STATES: readonly SessionState[] = [
     used: 'os.kill(os.getpid(), 0); pid == os.getpid()',
     value: true,
     spoilt: 'pid = 0',
-    rollback: 'changes',
-    changed: false,
+    rollback: 'told',
+    told: /the process id changes with each rollback and branch: a stored one is stale/,
+    lostValue: false,
   },
   // Files and what is like them.
   repaired(

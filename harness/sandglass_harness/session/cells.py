@@ -19,6 +19,7 @@ MAX_CELLS = 10_000  # the maximum number of such cells
 
 _FUTURE = [getattr(__future__, name).compiler_flag for name in __future__.all_feature_names]
 _COROUTINE = 0x80  # inspect.CO_COROUTINE
+_PROCESS_IDS = ("getpid", "getpgrp", "getpgid", "getsid", "get_native_id")  # a copy of the process has other ones
 _NEED_LOOP = ("create_task", "ensure_future", "get_running_loop")
 _SEMICOLON = re.compile(r"(?:[ \t\f]|\\(?:\r\n|\r|\n))*;")
 _NEWLINE = re.compile(r"\r\n|\r|\n")  # the line ends of the compiler; str.splitlines has more
@@ -41,6 +42,7 @@ class Namespace:
         self._sources = collections.deque()
         self._source_size = 0
         self.flags = 0  # of `from __future__ import`
+        self.names_process_id = False  # if a cell has asked for its process id, and may have stored it
 
     def lend(self, values):
         """Makes `values`, such as the tools of one cell, globals until the next call. Keeps names that a cell has rebound."""
@@ -60,6 +62,7 @@ class Namespace:
         import linecache
 
         explain.remember_source(source, filename)
+        self.names_process_id = self.names_process_id or any(name in source for name in _PROCESS_IDS)
         self._sources.append((filename, len(source)))
         self._source_size += len(source)
         while len(self._sources) > 1 and (self._source_size > MAX_SOURCES or len(self._sources) > MAX_CELLS):

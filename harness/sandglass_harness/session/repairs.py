@@ -49,6 +49,7 @@ def apply(noted, namespace, changed=(), removes=False, is_branch=False):
     grades.note_lost(noted.deadly)
     descriptors.note_changed(noted.opened, changed)
     for repair in (
+        lambda: _describe_process_id(namespace),
         lambda: _repair_random(noted),
         lambda: _repair_timers(noted),
         lambda: _repair_processes(noted.children, is_branch),
@@ -65,6 +66,10 @@ def apply(noted, namespace, changed=(), removes=False, is_branch=False):
         except Exception as error:  # another version of a library, or an object that a script has changed
             messages.append(f"a repair failed: {type(error).__name__}")
     return messages
+
+
+def _describe_process_id(namespace):
+    return ["the process id changes with each rollback and branch: a stored one is stale"] if namespace.names_process_id else []
 
 
 def _repair_random(noted):
