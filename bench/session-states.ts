@@ -39,11 +39,14 @@ export async function states(sg: Sandglass, { name, made }: Live): Promise<Row[]
     })
   const rollback = await series(both, SETTLED_MS)
   const branched: number[] = []
+  const used: number[] = []
   for (let round = 0; round < BRANCH_ROUNDS; round += 1) {
     await pause(SETTLED_MS)
     const start = performance.now()
     const branches = await session.branch(4)
     branched.push(performance.now() - start)
+    await Promise.all(branches.map((branch) => branch.run('1')))
+    used.push(performance.now() - start)
     for (const branch of branches) await branch.close()
   }
   const checkpoint = backToBack - apart
@@ -52,6 +55,7 @@ export async function states(sg: Sandglass, { name, made }: Live): Promise<Row[]
     boundRow(`checkpoint: what a cell directly after a cell takes longer, ${name} live, p50`, checkpoint, 5),
     boundRow(`cell that crashes and the next one, ${name} live, p50 (n=${FEW})`, rollback, 20),
     boundRow(`4 branches, ${name} live, p50 (n=${BRANCH_ROUNDS})`, summarize(branched).p50, 40),
+    { what: `4 branches and a cell in each, ${name} live, p50 (n=${BRANCH_ROUNDS})`, figure: ms(summarize(used).p50) },
   ]
 }
 
