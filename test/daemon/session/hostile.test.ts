@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe } from 'vitest'
 import { createSandglass, type Sandglass } from '../../../src/index.ts'
 import { requireDockerEngine } from '../../support/docker-engine.ts'
+import { describeHostileDisplays } from '../../support/hostile-displays.ts'
 import { describeHostileCells } from '../../support/hostile-sessions.ts'
 
 const { skip, image } = await requireDockerEngine()
@@ -13,4 +14,5 @@ describe.skipIf(skip)('in a session of the engine docker', () => {
   afterAll(() => sg?.close())
 
   describeHostileCells(() => sg)
+  describeHostileDisplays(() => sg)
 })

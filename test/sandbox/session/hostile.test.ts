@@ -1,5 +1,6 @@
 import { afterAll, beforeAll } from 'vitest'
 import { createSandglass, type Sandglass } from '../../../src/index.ts'
+import { describeHostileDisplays } from '../../support/hostile-displays.ts'
 import { describeHostileCells } from '../../support/hostile-sessions.ts'
 
 let sg: Sandglass
@@ -9,3 +10,4 @@ beforeAll(async () => {
 afterAll(() => sg?.close())
 
 describeHostileCells(() => sg)
+describeHostileDisplays(() => sg)
