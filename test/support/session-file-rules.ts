@@ -51,6 +51,42 @@ alarm = threading.Timer(0.05, begin.set); alarm.start()`,
     expect(await texts()).toEqual(['thread\nprogram\ntwo\n', 'thread\ntwo\n'])
   })
 
+  test('threads that never stop writing end with their cell, and a rollback restores the files as they were before it', async () => {
+    await using session = await workspace().session()
+    await session.run(`import itertools, os, signal, threading
+log, over, turns = open("threads.txt", "a"), open("threads-over.txt", "w"), [0]
+for file in (log, over): file.write("one\\n"); file.flush()`)
+    const look = async (): Promise<unknown[]> => [
+      (await session.run('[turns, log.tell(), over.tell(), threading.active_count()]')).value,
+      await contentOf('threads.txt'),
+      await contentOf('threads-over.txt'),
+    ]
+    const left: string[] = []
+    for (const end of WRITING_ENDS) {
+      const cancelling = new AbortController()
+      const options = { onError: 'rollback', signal: cancelling.signal, onLog: () => cancelling.abort() } as const
+      const broken = await session.run(`${WRITING}\n${end}`, options)
+      expect({ end, ...statesOf(broken) }).toEqual({ end, state: 'rolled-back', missing: [] })
+      left.push(await contentOf('threads-new.txt'))
+      expect([end, await look()]).toEqual([end, [[[0], 4, 4, 1], 'one\n', 'one\n']])
+    }
+    // A file that the cell opened stays as it is, and nobody writes to it any more.
+    for (const text of left) expect(text).toMatch(/^(thread\n){10,}t?h?r?e?a?d?$/)
+    expect(await contentOf('threads-new.txt')).toBe(left.at(-1))
+    await using other = await workspace().session()
+    await other.run('0')
+    const beside = await session.run(`${WRITING}\nos._exit(1)`)
+    expect(statesOf(beside)).toEqual({
+      state: 'rolled-back',
+      missing: ['threads.txt: what was appended stays', 'threads-over.txt: what was appended stays'],
+    })
+    const [state, appended] = await look()
+    expect(state).toEqual([[0], 4, 4, 1])
+    expect(appended).toMatch(/^one\n(thread\n){10,}t?h?r?e?a?d?$/)
+    await session.run('log.write("two\\n"); log.flush()')
+    expect(await contentOf('threads.txt')).toBe(`${String(appended)}two\n`)
+  })
+
   test('what others can have appended during the cell stays, and the result names the file', async () => {
     await using session = await workspace().session()
     await using other = await workspace().session()
@@ -116,6 +152,26 @@ alarm = threading.Timer(0.05, begin.set); alarm.start()`,
     expect(await crash(session, 'alone')).toMatchObject({ state: 'rolled-back', missing: [] })
     expect(await contentOf('branches.txt')).toBe('one\nfirst\nsecond\nmore\nagain\nend\n')
   })
+}
+
+/** Three threads that write to two files of the session and to one of the cell until they are killed. Each has written ten lines when it ends. */
+const WRITING = `turns.append(1)
+new, wrote, wait = open("threads-new.txt", "w"), threading.Semaphore(0), threading.Semaphore(0)
+def keep():
+    for file in itertools.cycle((log, over, new)):
+        file.write("thread\\n"); file.flush()
+        if file is new: wrote.release()
+for _ in range(3): threading.Thread(target=keep).start()
+for _ in range(30): wrote.acquire()`
+const WRITING_ENDS = [
+  'os._exit(1)',
+  '1 / 0',
+  'os.kill(os.getpid(), signal.SIGKILL)',
+  'emit_log("begun"); wait.acquire()',
+]
+
+function statesOf({ state, missing }: CellResult): Pick<CellResult, 'state' | 'missing'> {
+  return { state, missing }
 }
 
 function write(text: string, before = ''): string {
