@@ -22,9 +22,21 @@ const ENDS: readonly (readonly [name: string, cell: string, status: string])[] =
   ['a timeout', 'while True: pass', 'timed-out'],
   ['a segmentation fault', 'import ctypes; ctypes.string_at(0)', 'crashed'],
   ['os._exit', 'import os; os._exit(0)', 'crashed'],
+  ['a signal', 'import os, signal; os.kill(os.getpid(), signal.SIGKILL)', 'crashed'],
   ['the memory limit', 'b = bytearray(900 << 20)', 'memory-limit'],
   ['a fork bomb', BOMB, 'timed-out'],
+  ['too much output', 'while True: print("a" * 10_000)', 'output-limit'],
 ]
+
+/** Finds the process of the cell and the copies of its session, and waits until the kernel would kill those later than the first. */
+const OOM_SCORES = `import os
+def read(pid, name):
+    try: return open(f"/proc/{pid}/{name}").read().strip()
+    except OSError: return ""
+def is_copy(pid): return pid != str(os.getpid()) and read(pid, "comm").endswith("scored")
+def look(): return [read(pid, "oom_score_adj") for pid in filter(str.isdigit, os.listdir("/proc")) if is_copy(pid)]
+while look() != ["500"]: pass
+read("self", "oom_score_adj")`
 
 /** Tests sessions, whose Python keeps its state. An engine without sessions must refuse them. */
 export function registerSessionTests(at: Fixture): void {
@@ -132,13 +144,78 @@ export function registerSessionTests(at: Fixture): void {
       () =>
         inSession(async (session) => {
           await session.run('x = [1]')
-          const broken = await session.run(`x.append(2)\n${cell}`, { timeoutSec: status === 'timed-out' ? 0.5 : 30 })
+          const limits = { timeoutSec: status === 'timed-out' ? 0.5 : 30, maxOutputBytes: 100_000 }
+          const broken = await session.run(`x.append(2)\n${cell}`, limits)
           assert.deepEqual([broken.status, broken.state], [status, 'rolled-back'])
           const next = await session.run('x.append(3)\nx')
           assert.deepEqual([next.value, next.state], [[1, 3], 'kept'])
         }),
       needsCheckpoints,
     )
+
+  at.test(
+    'an exception rolls back where the session or the cell asks for it',
+    ['broker', 'kernel'],
+    async () => {
+      await using session = await (await at.sandglass()).session({ onError: 'rollback' })
+      await session.run('x = [1]')
+      const failed = await session.run('x.append(2)\n1 / 0')
+      assert.deepEqual([failed.status, failed.state], ['failed', 'rolled-back'])
+      const kept = await session.run('x.append(3)\n1 / 0', { onError: 'keep' })
+      assert.deepEqual([kept.status, kept.state], ['failed', 'kept'])
+      assert.deepEqual((await session.run('x')).value, [1, 3])
+    },
+    needsCheckpoints,
+  )
+
+  at.test(
+    'a session whose checkpoints are off is lost with its process, and says why',
+    ['broker', 'kernel'],
+    async () => {
+      await using session = await (await at.sandglass()).session({ checkpoints: 'off' })
+      const { checkpoint } = await session.run('x = 1')
+      assert.deepEqual([checkpoint.grade, checkpoint.lacks], ['none', ['checkpoints are off']])
+      const broken = await session.run('import os; os._exit(1)')
+      assert.deepEqual([broken.status, broken.state], ['crashed', 'lost'])
+      await assert.rejects(session.run('x'), { code: 'session_lost', message: /checkpoints are off/ })
+    },
+    needsCheckpoints,
+  )
+
+  at.test(
+    'a session that uses more than 45 % of its memory limit has no copy, says so, and is lost with its process',
+    ['broker', 'kernel'],
+    async () => {
+      await using session = await (await at.sandglass()).session({ limits: { memoryBytes: 256 << 20 } })
+      const lacks = ['the session uses more than 45% of its memory limit']
+      const large = await session.run('x = b"a" * (130 << 20)')
+      assert.deepEqual([large.state, large.checkpoint.grade, large.checkpoint.lacks], ['kept', 'none', lacks])
+      await assert.rejects(session.checkpoint(), { code: 'checkpoint_unavailable' })
+      assert.equal((await session.run('x = 1')).checkpoint.grade, 'whole')
+      const rolledBack = await session.run('x = b"a" * (130 << 20)\nimport os; os._exit(1)')
+      assert.equal(rolledBack.state, 'rolled-back')
+      await session.run('x = b"a" * (130 << 20)')
+      const broken = await session.run('import os; os._exit(1)')
+      assert.deepEqual([broken.status, broken.state, broken.checkpoint.lacks], ['crashed', 'lost', lacks])
+    },
+    needsCheckpoints,
+  )
+
+  at.test(
+    'where memory runs out, the kernel chooses the process of a cell before the copies of its session',
+    ['broker', 'kernel'],
+    () =>
+      inSession(async (session) => {
+        await session.run('import ctypes; ctypes.CDLL(None).prctl(15, b"scored", 0, 0, 0)')
+        assert.equal((await session.run(OOM_SCORES)).value, '1000')
+        assert.equal((await session.run('import os; os._exit(1)')).state, 'rolled-back')
+        // The copy that took over is chosen first, too, and so is what it starts.
+        assert.equal((await session.run(OOM_SCORES)).value, '1000')
+        const started = 'import subprocess\nsubprocess.check_output(["cat", "/proc/self/oom_score_adj"], text=True)'
+        assert.equal((await session.run(started)).value, '1000\n')
+      }),
+    needsCheckpoints,
+  )
 
   at.test(
     'a session goes back to a checkpoint until it is released, branches go on side by side, and a rollback ends programs of its own alone',
