@@ -1,6 +1,11 @@
+import { existsSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 import { createSandglass, defineTool, type Sandglass } from '../../../src/index.ts'
+import { skipFor } from '../../support/required.ts'
+
+const lacksFontconfig = !existsSync('/usr/bin/fc-list')
+if (lacksFontconfig) skipFor('fontconfig', 'its Debian package has not been installed')
 
 let sg: Sandglass
 beforeAll(async () => {
@@ -24,6 +29,19 @@ test('a value that is too large for JSON is not sent, and costs a cell neither t
   }
   expect(await session.run('{"a": [1, (2, "b")]}')).toMatchObject({ value: { a: [1, [2, 'b']] } })
 })
+
+test.skipIf(lacksFontconfig)(
+  'fontconfig finds its configuration in a run and in a cell, and says nothing',
+  async () => {
+    // As matplotlib asks for the fonts of the system, and as libraries in C do.
+    const script = `import ctypes, subprocess
+subprocess.run(["fc-list", "--format=%{file}"], check=True)
+assert ctypes.CDLL("libfontconfig.so.1").FcInit() == 1`
+    await using session = await sg.session()
+    for (const shown of [await sg.run(script), await session.run(script)])
+      expect(shown).toMatchObject({ error: null, stderr: '' })
+  },
+)
 
 test('an exception keeps the state, and its traceback names the cell', async () => {
   await using session = await sg.session()
