@@ -25,6 +25,8 @@ export interface OpenFrames extends AsyncDisposable {
    * @param where an expression that is true in these frames. Where no scripts run, a promise would never settle.
    */
   evaluate(expression: string, where: string): Promise<unknown[]>
+  /** Evaluates an expression in the page itself. */
+  evaluateInPage(expression: string): Promise<unknown>
   /** A picture of the whole page, as PNG. */
   picture(): Promise<Buffer>
 }
@@ -68,6 +70,7 @@ export async function openFrames(
       const frames = pipe.frames.filter((_, place) => chosen[place] === true)
       return Promise.all(frames.map((frame) => pipe.evaluate(expression, frame, true)))
     },
+    evaluateInPage: (expression) => pipe.evaluate(expression, page),
     picture: async () => {
       const { data } = (await pipe.send('Page.captureScreenshot', { captureBeyondViewport: true }, page)) as {
         data: string

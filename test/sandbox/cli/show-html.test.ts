@@ -17,6 +17,9 @@ const chromium = requireChromium()
 const cli = makeCli()
 afterAll(() => cli[Symbol.dispose]())
 
+/** A dot. */
+const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+
 /** The escaped form of {@link HOSTILE}. */
 const SHOWN = HOSTILE.replaceAll('\u001B', '\\x1b').replaceAll('\u0007', '\\x07').replaceAll('\u202E', '\\u202e')
 
@@ -67,6 +70,58 @@ describe.skipIf(chromium === undefined)('the page of sandglass show --html, in a
     // In each place with foreign text; names are cut.
     expect(textOf(dom).split(SHOWN).length - 1).toBeGreaterThan(14)
     expect(textOf(dom).split(SHOWN.slice(0, 80)).length - 1).toBeGreaterThan(25)
+  })
+
+  test('shows a picture, a table and harmless HTML as what they are', async () => {
+    const rows = [
+      ['x', 1, 'a'],
+      ['y', 2, null],
+    ]
+    const columns = [
+      { name: 'key', type: 'str', index: true },
+      { name: 'n', type: 'int64' },
+      { name: 'word', type: 'str' },
+    ]
+    const table = JSON.stringify({ columns, rows, row_count: 2, column_count: 3 })
+    const events = hostileRun()
+    events.splice(
+      -2,
+      0,
+      displayEvent({ 'image/png': PNG, 'text/plain': 'a dot' }),
+      displayEvent({
+        'application/vnd.sandglass.table+json': table,
+        'text/html': '<table></table>',
+        'text/plain': 'key n word',
+      }),
+      displayEvent({
+        'text/html': '<h1 style="color: rgb(1, 2, 3)">said</h1><p>by the script</p>',
+        'text/plain': 'said',
+      }),
+    )
+    const place = storeRun(join(cli.directory, 'shown'), FIRST, events)
+    const { code, stdout } = await cli.run(['show', 'last', '--html', '--journal', place])
+    expect(code).toBe(0)
+    await using page = await openFrames(chromium ?? '', cli.file('shown.html', stdout), { height: 3200 })
+    const look = `(() => {
+      const texts = (selector) => [...document.querySelectorAll(selector)].map((one) => one.textContent)
+      const [picture, ...others] = document.querySelectorAll('figure img')
+      const { complete, naturalWidth, naturalHeight, alt } = picture
+      return {
+        picture: { complete, naturalWidth, naturalHeight, alt }, others: others.length,
+        columns: texts('figure .records thead th'), cells: texts('figure .records tbody :is(th, td)'), captions: texts('figcaption'),
+      }
+    })()`
+    expect(await page.evaluateInPage(look)).toEqual({
+      picture: { complete: true, naturalWidth: 1, naturalHeight: 1, alt: 'a dot' },
+      others: 0,
+      columns: ['key', 'n', 'word'],
+      cells: ['x', '1', 'a', 'y', '2', ''],
+      captions: ['a dot', 'said'],
+    })
+    const heading = "document.querySelector('h1')"
+    const shown = `[document.body.innerText, getComputedStyle(${heading}).color]`
+    expect(await page.evaluate(shown, `${heading} !== null`)).toEqual([['said\n\nby the script', 'rgb(1, 2, 3)']])
+    keepPicture('shown', await page.picture())
   })
 
   test('draws figures of plotly, also with WebGL, and nothing of them leaves their frames', async () => {

@@ -5,6 +5,7 @@ import { createSandglass, type RunEvent, type Sandglass } from '../../../src/ind
 import { makeCacheDir } from '../../support/environments/fixture.ts'
 import { lacksIndex } from '../../support/environments/real-index.ts'
 import { requireLocalEngine } from '../../support/local-engine.ts'
+import { describeShownPackages } from '../../support/session-package-rules.ts'
 import { fencesOf, printedBy, textOf, withClaims } from '../../support/run-example.ts'
 
 const { skip } = await requireLocalEngine()
@@ -231,6 +232,8 @@ emit_result(1)
     expect(content).toMatchObject([{ type: 'text' }, { type: 'image', mimeType: 'image/png' }])
     expect(JSON.stringify(answer)).not.toContain('iVBOR')
   }, 60_000)
+
+  describeShownPackages(() => sandglass)
 
   test('the last expression of a cell is a display, and open figures follow it', async () => {
     await using session = await sandglass.session()
