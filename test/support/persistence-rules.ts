@@ -77,6 +77,32 @@ export function testPersistence(at: {
     expect((await second.restore(point)).written).toBe(2)
     expect(Buffer.from(await second.get('d/b')).toString()).toBe('2')
   })
+
+  test('a checkpoint of a session brings its variables and the files of its workspace back', async ({ skip }) => {
+    const { sg, store } = at
+    const { sessions } = (await sg.report()).capabilities
+    if (sessions !== 'checkpoints') {
+      console.warn('skipped: a checkpoint of a session with files: sessions of this engine have no checkpoints')
+      skip('sessions of this engine have no checkpoints')
+    }
+    await using session = await sg.session({ persist: 'sessions', store })
+    await session.run('import os\nx = 1\nopen("a.txt", "w").write("one")')
+    const both = await session.checkpoint('both', { files: true })
+    expect(both.files).not.toBeNull()
+    const look = async (): Promise<unknown> =>
+      (await session.run('[x, open("a.txt").read(), sorted(os.listdir())]')).value
+    for (const checkpoint of [both, 'both']) {
+      await session.run('x = 2\nopen("a.txt", "w").write("two")\nopen("b.txt", "w").close()')
+      const { missing } = await session.restore(checkpoint, { files: true })
+      expect(missing).toEqual(['shared memory and the effects of host tools were not rolled back'])
+      expect(await look()).toEqual([1, 'one', ['a.txt']])
+    }
+    // Without the files, they stay, and the session says so.
+    await session.run('x = 3\nopen("a.txt", "w").write("three")')
+    const { missing } = await session.restore(both)
+    expect(missing).toEqual(['files, shared memory and the effects of host tools were not rolled back'])
+    expect(await look()).toEqual([1, 'three', ['a.txt']])
+  })
 }
 
 async function entriesOf(ws: Workspace): Promise<unknown> {
