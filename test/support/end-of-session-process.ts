@@ -9,8 +9,9 @@ with open("pid", "w") as file: file.write(str(os.getpid()))
 threading.Thread(target=end_later, name="ends-later", daemon=True).start()`
 
 /** The warning of the next cell. */
-export const PROCESS_ENDED =
-  'the process of the session ended after the last cell; the session went back to the state after it; this could not be restored: lost: thread ends-later'
+export const PROCESS_ENDED: string =
+  'the process of the session ended after the last cell; the session went back to the state after it; this could not be restored: lost: thread ends-later; ' +
+  'the process id changes with each rollback and branch: a stored one is stale'
 
 /** Ends the process of a session in this workspace that ran {@link ENDS_LATER}. */
 export async function endSessionProcess(workspace: Workspace): Promise<void> {
