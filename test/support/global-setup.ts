@@ -1,14 +1,14 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
+import { chmodSync, mkdirSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
 import { findPython } from '../../src/engines/local/programs.ts'
+import { makeRunDirectory, removeAbandoned } from './abandoned-runs.ts'
 import { findGvisor, requireDockerEngine } from './docker-engine.ts'
 import { requireLocalEngine } from './local-engine.ts'
 
 const WRITE_GUEST = join(import.meta.dirname, 'engines/pyodide/write-guest.main.ts')
-const PREFIX = 'sandglass-test-run-'
 /** A uid that stands for those of sandboxes, which are nobody's on the machine. */
 const SOMEBODY = 65_534
 
@@ -19,8 +19,8 @@ const SOMEBODY = 65_534
  * @throws Error if an engine that SANDGLASS_TEST_REQUIRE names is not usable.
  */
 export async function setup({ vitest }: TestProject): Promise<() => void> {
-  removeAbandoned()
-  const directory = mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`))
+  removeAbandoned(tmpdir())
+  const directory = makeRunDirectory(tmpdir())
   chmodSync(directory, 0o711) // tests start the command line as another user
   const remove = (): void => rmSync(directory, { recursive: true, force: true })
   process.env['SANDGLASS_TEST_RUN'] = directory
@@ -51,14 +51,4 @@ async function preferPython(bin: string): Promise<void> {
   mkdirSync(bin)
   symlinkSync(found.path, join(bin, 'python3'))
   process.env['PATH'] = `${bin}:${process.env['PATH'] ?? ''}`
-}
-
-/** Removes the directories of test runs that were killed. */
-function removeAbandoned(): void {
-  for (const name of readdirSync(tmpdir())) {
-    const [, pid] = new RegExp(`^${PREFIX}(\\d+)-`).exec(name) ?? []
-    if (pid !== undefined && !existsSync(`/proc/${pid}`)) {
-      rmSync(join(tmpdir(), name), { recursive: true, force: true })
-    }
-  }
 }
