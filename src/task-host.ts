@@ -146,7 +146,7 @@ export class SessionHost extends WorkspaceHost {
   readonly #workspace: Workspace
   readonly #onError: 'keep' | 'rollback'
   #session: Session | undefined
-  /** What the model does not know yet about a lost session. */
+  /** The loss of a session, until the model is told. */
   #loss: string | undefined
 
   /** @throws SandglassError `workspace_closed`, `invalid_request` */

@@ -31,7 +31,7 @@ export type AttemptOutcome =
       readonly kind: 'stepped'
       readonly script: string
       readonly emitted: ExecutionResult['intermediates']
-      /** What the model is told about the run; it is no data of the script. */
+      /** Told to the model about the run; no data of the script. */
       readonly notes: readonly NotedItem[]
     }
   | {

@@ -42,7 +42,7 @@ export interface Failure {
   readonly stderr: string
   /** Failed tool calls, with the error that the script received. */
   readonly failedCalls: readonly { readonly name: string; readonly code: string; readonly message: string }[]
-  /** What the host remarks on the run. */
+  /** Remarks of the host on the run. */
   readonly warnings: readonly string[]
   /** Successful calls of this task with the effect `write`: another script does not undo them. */
   readonly writes: readonly ListedCall[]
