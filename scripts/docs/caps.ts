@@ -18,7 +18,8 @@ const MEANINGS: Readonly<Record<keyof Caps, string>> = {
   entries: 'directory entries that the search for files looks at',
   fileChunkBytes: 'content in one `file` or `file_put`, before base64',
   displays: 'displays of one run; further ones are left out, with a warning',
-  displayBytes: 'the line of one `display`, before the broker adds `execution_id` and `after`',
+  displayBytes:
+    'the line of one `display`, before the broker adds `execution_id` and `after`. It is one line, like a tool call of the same size, and needs no pieces',
   displaysBytes: 'the lines of all displays of one run; further ones are left out, with a warning',
   displayTypes: 'MIME types of one display',
   mimeType: 'characters of the name of a MIME type',

@@ -56,7 +56,7 @@ export interface CellTurn {
   readonly onEnd: (end: CellEnd) => void
 }
 
-/** What all cells of a session and its branches have in common. */
+/** The state that all cells of a session and its branches share. */
 export interface CellGroup {
   /** Bytes of the lines of all displays so far. */
   displaysBytes: number
