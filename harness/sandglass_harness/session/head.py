@@ -159,6 +159,7 @@ class Head:
             self._name = name
             try:
                 os.setsid()  # so that signals to the group of the head do not reach its copy
+                _set_oom(COPY_OOM)  # from its first moment: the next cell may run before the copy is done
                 parent = os.getpid()
                 if os.fork():
                     os._exit(0)
@@ -191,7 +192,6 @@ class Head:
             _renew_output()
         closed = connections.close({0, 1, 2, FRAME_FD, CONTROL_FD}, repairs.find_replaced(self._namespace))
         self._closed = self._closed if was_copy else closed
-        _set_oom(COPY_OOM)
         while os.getppid() == parent:
             time.sleep(0.000_05)
         self._answer(b"Y", None)

@@ -28,14 +28,14 @@ const ENDS: readonly (readonly [name: string, cell: string, status: string])[] =
   ['too much output', 'while True: print("a" * 10_000)', 'output-limit'],
 ]
 
-/** Finds the process of the cell and the copies of its session, and waits until the kernel would kill those later than the first. */
+/** Reads the score of the process of the cell. A copy of its session has a lower one from its first moment, so that the kernel kills it later. */
 const OOM_SCORES = `import os
 def read(pid, name):
     try: return open(f"/proc/{pid}/{name}").read().strip()
     except OSError: return ""
 def is_copy(pid): return pid != str(os.getpid()) and read(pid, "comm").endswith("scored")
 def look(): return [read(pid, "oom_score_adj") for pid in filter(str.isdigit, os.listdir("/proc")) if is_copy(pid)]
-while look() != ["500"]: pass
+while (seen := look()) != ["500"]: assert "1000" not in seen
 read("self", "oom_score_adj")`
 
 /** Tests sessions, whose Python keeps its state. An engine without sessions must refuse them. */
