@@ -152,6 +152,57 @@ for file in (log, over): file.write("one\\n"); file.flush()`)
     expect(await crash(session, 'alone')).toMatchObject({ state: 'rolled-back', missing: [] })
     expect(await contentOf('branches.txt')).toBe('one\nfirst\nsecond\nmore\nagain\nend\n')
   })
+
+  test('a lock of flock ends when a cell closes its file, also beside a checkpoint', async () => {
+    await using session = await workspace().session()
+    await session.run(`import fcntl; lock, other = open("closed.lock", "w"), open("kept.lock", "w"); ${lockIt('lock')}`)
+    const checkpoint = await session.checkpoint()
+    await session.run(`lock.close(); ${lockIt('other')}`)
+    expect(await session.run(`again = open("closed.lock", "w"); ${lockIt('again')}`)).toMatchObject({ error: null })
+    await session.run('other.close(); taken = open("kept.lock", "w")')
+    expect(await session.run(lockIt('taken'))).toMatchObject({ error: null })
+    await session.release(checkpoint)
+  })
+
+  test('a rollback and a restore lock files as they were', async () => {
+    await using session = await workspace().session()
+    const tries = async (...paths: string[]): Promise<string> => {
+      const code = paths.map(
+        (path) => `\ntry: ${lockIt(`open("${path}")`)}; print("free")\nexcept OSError: print("locked")`,
+      )
+      return (await workspace().exec('python3', ['-c', `import fcntl${code.join('')}`])).stdout
+    }
+    await session.run(`import fcntl, os; one, two = open("one.lock", "w"), open("two.lock", "w"); ${lockIt('one')}`)
+    const checkpoint = await session.checkpoint()
+    const broken = await session.run(`fcntl.flock(one, fcntl.LOCK_UN); ${lockIt('two')}; os._exit(1)`)
+    expect(broken).toMatchObject({ state: 'rolled-back', missing: [] })
+    expect(await tries('one.lock', 'two.lock')).toBe('locked\nfree\n')
+    await session.run(`one.close(); ${lockIt('two')}`)
+    expect(await tries('one.lock', 'two.lock')).toBe('free\nlocked\n')
+    await session.restore(checkpoint)
+    expect(await tries('one.lock', 'two.lock')).toBe('locked\nfree\n')
+    await session.run('one.close()')
+    expect(await tries('one.lock')).toBe('free\n')
+  })
+
+  test('a rollback tells a lock that another process has taken meanwhile', async () => {
+    await using session = await workspace().session()
+    await using other = await workspace().session()
+    await other.run('import fcntl; theirs = open("lost.lock", "w")')
+    await session.run(`import fcntl; lock = open("lost.lock", "w"); ${lockIt('lock')}`)
+    const cancelling = new AbortController()
+    const begun = Promise.withResolvers<void>()
+    const options = { signal: cancelling.signal, onLog: () => begun.resolve() }
+    const cell = session.run('lock.close(); emit_log("begun")\nwhile True: pass', options)
+    await begun.promise
+    expect(await other.run(lockIt('theirs'))).toMatchObject({ error: null })
+    cancelling.abort()
+    expect(statesOf(await cell)).toEqual({ state: 'rolled-back', missing: ['lost.lock: the lock is lost'] })
+  })
+}
+
+function lockIt(file: string): string {
+  return `fcntl.flock(${file}, fcntl.LOCK_EX | fcntl.LOCK_NB)`
 }
 
 /** Three threads that write to two files of the session and to one of the cell until they are killed. Each has written ten lines when it ends. */

@@ -195,10 +195,16 @@ export const SESSION_STATES: readonly SessionState[] = [
   ),
   repaired(
     'locks of `flock` and `lockf`',
-    `${FILE}import fcntl, subprocess, sys; f = open("f.txt", "r+"); fcntl.lockf(f, fcntl.LOCK_EX)`,
-    `subprocess.run([sys.executable, "-c", "import fcntl; fcntl.lockf(open('f.txt', 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"], stderr=-3).returncode`,
-    1,
-    'f.read()',
+    `${FILE}import fcntl, subprocess, sys; f, g = open("f.txt", "r+"), open("g.txt", "w"); fcntl.lockf(f, fcntl.LOCK_EX); fcntl.flock(g, fcntl.LOCK_EX)`,
+    `taking = """
+import fcntl
+for name, lock in (("f.txt", fcntl.lockf), ("g.txt", fcntl.flock)):
+    try: lock(open(name, "r+"), fcntl.LOCK_EX | fcntl.LOCK_NB); print(name)
+    except BlockingIOError: print("locked")
+"""
+subprocess.run([sys.executable, "-c", taking], stdout=-1, text=True).stdout`,
+    'locked\nlocked\n',
+    'fcntl.lockf(f, fcntl.LOCK_UN); fcntl.flock(g, fcntl.LOCK_UN)',
   ),
   told(
     'shared memory',

@@ -128,6 +128,11 @@ class Emitter:
                 if shared is not None:
                     fcntl.lockf(shared, fcntl.LOCK_UN)
 
+    @property
+    def lock_fd(self):
+        """The file by which several processes lock the socket; None before the first fork."""
+        return self._between_processes
+
     def before_fork(self):
         """Waits for threads that write. From then on, writers also acquire a lock that forked children share."""
         if not self._is_in_handler():

@@ -1,15 +1,18 @@
 """Records the open descriptors of a process, and reopens those of files in a forked copy.
 
-A fork shares the positions in files with its origin, and sees what the origin writes. It does not inherit locks of fcntl(2).
+A fork shares the open file descriptions of its origin: positions, and locks of flock(2), which last until every process has closed
+the file. It does not inherit locks of fcntl(2).
 """
 
 import fcntl
 import os
 import stat
+import struct
 
 MAX_NOTED = 1000
 MAX_NAMES = 20  # names of shared memory in a message
 _KEPT_FLAGS = os.O_ACCMODE | os.O_APPEND | os.O_NONBLOCK | os.O_SYNC | os.O_DSYNC | getattr(os, "O_DIRECT", 0)
+_OF_DESCRIPTION = ("FLOCK", "OFDLCK")  # the kinds of locks that belong to an open file description
 _LOCK_STAYS = "the lock stays with the session that this branch comes from"
 _SQLITE_LOCKS = range(0x40000000, 0x40000000 + 512)  # the bytes that SQLite locks during a transaction
 
@@ -17,11 +20,12 @@ _SQLITE_LOCKS = range(0x40000000, 0x40000000 + 512)  # the bytes that SQLite loc
 class Noted:
     """An open descriptor at the time of a checkpoint."""
 
-    __slots__ = ("fd", "flags", "locks", "mtime_ns", "position", "size", "stat")
+    __slots__ = ("fd", "flags", "is_shared", "locks", "mtime_ns", "position", "size", "stat")
 
     def __init__(self, fd, status, position, flags, locks):
         self.fd, self.stat, self.position, self.flags, self.locks = fd, status, position, flags, locks
         self.size, self.mtime_ns = status.st_size, status.st_mtime_ns
+        self.is_shared = False  # True in a copy that could not open the file again
 
     @property
     def is_file(self):
@@ -78,6 +82,14 @@ def note():
     return found
 
 
+def make_own(noted, skipped=None):
+    """Opens the files of this process again, a fork that becomes a copy, except the descriptor `skipped`. Otherwise a lock of flock
+    would last as long as the copy when a cell closes the file. Never raises an OSError."""
+    for each in noted:
+        if each.is_file and each.fd != skipped and each.is_here():
+            each.is_shared = not _reopen(each)
+
+
 def find_transactions():
     """Returns the names of files on which SQLite is in a transaction."""
     return sorted({os.path.basename(each.name()) for each in note() if each.is_in_transaction})
@@ -107,8 +119,9 @@ def note_changed(noted, changed):
 
 
 def restore(noted, removes=False, is_branch=False):
-    """Reopens the files in this process, with the recorded positions. `removes` what was appended to them since; only the process
-    that this one replaces may have done that. Returns messages about everything that could not be restored."""
+    """Restores positions, sizes and locks of the files in this process, which make_own() has opened again. `removes` what was
+    appended to them since; only the process that this one replaces may have done that. Returns messages about everything that could
+    not be restored."""
     files = [each for each in noted if each.is_file and each.is_here()]
     sizes = {each.fd: os.fstat(each.fd) for each in files}  # before any is changed: two descriptors can have the same file
     databases = {each.name() for each in files if each.is_in_transaction}
@@ -118,33 +131,31 @@ def restore(noted, removes=False, is_branch=False):
         if each.name() in of_sqlite:
             _disable(each.fd)
         else:
-            messages += _restore_file(each, sizes[each.fd], removes, is_branch)
+            messages += _restore_file(each, sizes[each.fd], removes)
     for each in files:  # in a second pass, because closing one descriptor of a file drops the process's locks on it
         messages += _lock_again(each, is_branch) if each.is_here() else ()
     return list(dict.fromkeys(messages))
 
 
-def _restore_file(each, now, removes, is_branch):
-    messages = []
-    has_own_lock = any(kind == "FLOCK" or kind == "OFDLCK" for kind, *_ in each.locks)  # of the open file, which a fork shares
-    if has_own_lock and is_branch:
-        messages.append(f"{_base_name(each)}: {_LOCK_STAYS}")
-    if is_branch or not has_own_lock:  # reopening drops such locks
-        _reopen(each)
+def _restore_file(each, now, removes):
     try:
         os.lseek(each.fd, each.position, os.SEEK_SET)
-        return messages + (_restore_size(each, now, removes) if each.is_written else [])
+        return _restore_size(each, now, removes) if each.is_written else []
     except OSError as error:
-        return [*messages, f"{_base_name(each)}: {error.strerror}"]
+        return [f"{_base_name(each)}: {error.strerror}"]
 
 
 def _reopen(each):
+    """Returns False if the file cannot be opened again, for example because its mode has changed."""
+    if any(kind == "LEASE" for kind, *_ in each.locks):  # which opening would break
+        return False
     try:
         own = os.open(f"/proc/self/fd/{each.fd}", each.flags & _KEPT_FLAGS | os.O_CLOEXEC)
-    except OSError:  # the mode of the file has changed; the position stays shared
-        return
+    except OSError:
+        return False
     os.dup2(own, each.fd, inheritable=os.get_inheritable(each.fd))
     os.close(own)
+    return True
 
 
 def _restore_size(each, now, removes):
@@ -161,14 +172,24 @@ def _restore_size(each, now, removes):
 
 def _lock_again(each, is_branch):
     for kind, is_exclusive, start, length in each.locks:
-        if kind != "POSIX":
-            continue
+        if kind in _OF_DESCRIPTION and each.is_shared and is_branch:  # the origin has the lock, and would lose it
+            return [f"{_base_name(each)}: {_LOCK_STAYS}"]
         try:
-            way = fcntl.LOCK_EX if is_exclusive else fcntl.LOCK_SH
-            fcntl.lockf(each.fd, way | fcntl.LOCK_NB, length, start, os.SEEK_SET)
+            _lock(each.fd, kind, is_exclusive, start, length)
         except OSError:
             return [f"{_base_name(each)}: {_LOCK_STAYS if is_branch else 'the lock is lost'}"]
     return []
+
+
+def _lock(fd, kind, is_exclusive, start, length):
+    way = (fcntl.LOCK_EX if is_exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB
+    if kind == "FLOCK":
+        fcntl.flock(fd, way)
+    elif kind == "OFDLCK":
+        of_kernel = fcntl.F_WRLCK if is_exclusive else fcntl.F_RDLCK
+        fcntl.fcntl(fd, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", of_kernel, os.SEEK_SET, start, length, 0))
+    elif kind == "POSIX":
+        fcntl.lockf(fd, way, length, start, os.SEEK_SET)
 
 
 def _disable(fd):

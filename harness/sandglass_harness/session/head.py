@@ -160,6 +160,8 @@ class Head:
             try:
                 os.setsid()  # so that signals to the group of the head do not reach its copy
                 _set_oom(COPY_OOM)  # from its first moment: the next cell may run before the copy is done
+                # Before the second fork, because the first process, in which cells close and lock files, waits until this one ends.
+                descriptors.make_own(self._noted.opened, self._emitter.lock_fd)
                 parent = os.getpid()
                 if os.fork():
                     os._exit(0)

@@ -36,6 +36,7 @@ def _play(before, bad, after, between, removes):
         finally:
             os.kill(os.getpid(), signal.SIGKILL)
     os.setpgid(0, 0)
+    descriptors.make_own(noted.opened)
     os.close(write)
     with open(read) as changes:  # ends with the origin
         changed = json.loads(changes.read())

@@ -76,11 +76,19 @@ class MendTest(unittest.TestCase):
 
     def test_locks_on_files_stay(self):
         self.write("text")
-        other = f"import fcntl; fcntl.{{}}(open({self.path!r}, 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+        ofd = "import struct; fcntl.ofd = lambda f, way: fcntl.fcntl(f, fcntl.F_OFD_SETLK, struct.pack('hhqqi4x', fcntl.F_UNLCK if way & fcntl.LOCK_UN else fcntl.F_WRLCK, 0, 0, 0, 0))"
+        other = f"import fcntl; {ofd}; fcntl.{{}}(open({self.path!r}, 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
         probe = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {other!r}], stderr=subprocess.DEVNULL).returncode"
-        for way in ("flock", "lockf"):
-            with self.subTest(way):
-                self.check(f"import fcntl; f = open({self.path!r}, 'r+'); fcntl.{way}(f, fcntl.LOCK_EX)", "f.read()", ["f.read()", probe.format(way)], ["'text'", "1"])
+        for way in ("flock", "lockf", "ofd"):
+            for bad in ("f.read()", f"fcntl.{way}(f, fcntl.LOCK_UN)"):
+                with self.subTest(way, bad=bad):
+                    before = f"import fcntl; {ofd}; f = open({self.path!r}, 'r+'); fcntl.{way}(f, fcntl.LOCK_EX)"
+                    self.check(before, bad, [probe.format(way), "f.read()", "f.close()", probe.format(way)], ["1", "'text'", None, "0"])
+
+    def test_a_lock_of_the_bad_cell_ends_with_it(self):
+        other = f"import fcntl; fcntl.flock(open({self.path!r}), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+        probe = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {other!r}], stderr=subprocess.DEVNULL).returncode"
+        self.check(f"import fcntl; f = open({self.path!r}, 'w')", "fcntl.flock(f, fcntl.LOCK_EX)", [probe], ["0"])
 
     def test_random_numbers_go_on(self):
         import random
