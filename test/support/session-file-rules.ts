@@ -153,6 +153,35 @@ for file in (log, over): file.write("one\\n"); file.flush()`)
     expect(await contentOf('branches.txt')).toBe('one\nfirst\nsecond\nmore\nagain\nend\n')
   })
 
+  test('a rollback leaves a file as it is that its cell has rewritten or patched, and the result names it', async () => {
+    await using session = await workspace().session()
+    await session.run(`import os
+again, other, head = open("again.txt", "w+"), open("other.txt", "a"), open("head.bin", "w+")
+large, added = open("large.txt", "w+"), open("added.txt", "w+")
+for file in (again, other, head): file.write("0 one\\n"); file.flush()
+for file in (large, added): file.write("x" * 200_000); file.flush()`)
+    const checkpoint = await session.checkpoint()
+    const spoil = `again.seek(0); again.truncate(); again.write("another text\\n")
+open("other.txt", "w").write("another text\\n")
+head.write("two\\n"); head.seek(0); head.write("1"); head.seek(0, 2)
+large.write("more"); large.seek(180_000); large.write("patched")
+added.write("more")
+for file in (again, head, large, added): file.flush()`
+    const changed = ['again.txt', 'other.txt', 'head.bin', 'large.txt'].map(
+      (name) => `${name}: overwritten content is not restored`,
+    )
+    const contents = (): Promise<string[]> => Promise.all(['again.txt', 'other.txt', 'head.bin'].map(contentOf))
+    const spoilt = ['another text\n', 'another text\n', '1 one\ntwo\n']
+    const look = async (): Promise<unknown> =>
+      (await session.run('[os.path.getsize(name) for name in ("large.txt", "added.txt")]')).value
+    expect(statesOf(await session.run(`${spoil}\nos._exit(1)`))).toEqual({ state: 'rolled-back', missing: changed })
+    expect([await contents(), await look()]).toEqual([spoilt, [200_004, 200_000]])
+    await session.run('added.write("more"); added.flush()')
+    const { missing } = await session.restore(checkpoint)
+    expect(missing.slice(0, -1)).toEqual([...changed, 'added.txt: what was appended stays'])
+    expect([await contents(), await look()]).toEqual([spoilt, [200_004, 200_004]])
+  })
+
   test('a lock of flock ends when a cell closes its file, also beside a checkpoint', async () => {
     await using session = await workspace().session()
     await session.run(`import fcntl; lock, other = open("closed.lock", "w"), open("kept.lock", "w"); ${lockIt('lock')}`)

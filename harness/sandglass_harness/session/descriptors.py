@@ -11,6 +11,7 @@ import struct
 
 MAX_NOTED = 1000
 MAX_NAMES = 20  # names of shared memory in a message
+SAMPLED = 32 << 10  # bytes at the start, and at the end, of a file's old content, by which a rollback finds that it was overwritten
 _KEPT_FLAGS = os.O_ACCMODE | os.O_APPEND | os.O_NONBLOCK | os.O_SYNC | os.O_DSYNC | getattr(os, "O_DIRECT", 0)
 _OF_DESCRIPTION = ("FLOCK", "OFDLCK")  # the kinds of locks that belong to an open file description
 _LOCK_STAYS = "the lock stays with the session that this branch comes from"
@@ -20,12 +21,15 @@ _SQLITE_LOCKS = range(0x40000000, 0x40000000 + 512)  # the bytes that SQLite loc
 class Noted:
     """An open descriptor at the time of a checkpoint."""
 
-    __slots__ = ("fd", "flags", "is_shared", "locks", "mtime_ns", "position", "size", "stat")
+    __slots__ = ("fd", "flags", "is_changed", "is_shared", "locks", "mtime_ns", "position", "sample", "sampled", "size", "stat")
 
     def __init__(self, fd, status, position, flags, locks):
         self.fd, self.stat, self.position, self.flags, self.locks = fd, status, position, flags, locks
         self.size, self.mtime_ns = status.st_size, status.st_mtime_ns
+        self.is_changed = False  # True if others have changed the file since
         self.is_shared = False  # True in a copy that could not open the file again
+        self.sample = None  # of the content, in a copy; None if it could not be read
+        self.sampled = None  # the size at that time; None before
 
     @property
     def is_file(self):
@@ -84,10 +88,12 @@ def note():
 
 def make_own(noted, skipped=None):
     """Opens the files of this process again, a fork that becomes a copy, except the descriptor `skipped`. Otherwise a lock of flock
-    would last as long as the copy when a cell closes the file. Never raises an OSError."""
+    would last as long as the copy when a cell closes the file. Records a sample of what they contain. Never raises an OSError."""
     for each in noted:
         if each.is_file and each.fd != skipped and each.is_here():
             each.is_shared = not _reopen(each)
+            if each.is_written and each.sampled is None:  # a copy of a copy has the first one
+                each.sample, each.sampled = _sample(each.fd, each.size), each.size
 
 
 def find_transactions():
@@ -113,6 +119,7 @@ def note_changed(noted, changed):
     for each in noted:
         if each.fd in states and each.is_file and each.is_written:
             position, size, each.mtime_ns = states[each.fd]
+            each.is_changed = True
             if each.is_appended and size >= each.size:
                 each.position = position
             each.size = size
@@ -124,6 +131,7 @@ def restore(noted, removes=False, is_branch=False):
     not be restored."""
     files = [each for each in noted if each.is_file and each.is_here()]
     sizes = {each.fd: os.fstat(each.fd) for each in files}  # before any is changed: two descriptors can have the same file
+    overwritten = {each.fd for each in files if _is_overwritten(each, sizes[each.fd])}
     databases = {each.name() for each in files if each.is_in_transaction}
     messages = [f"{os.path.basename(name)}: SQLite was in a transaction there; close the connection, and connect again" for name in databases]
     of_sqlite = {f"{name}{end}" for name in databases for end in ("", "-journal", "-wal", "-shm")}
@@ -131,16 +139,16 @@ def restore(noted, removes=False, is_branch=False):
         if each.name() in of_sqlite:
             _disable(each.fd)
         else:
-            messages += _restore_file(each, sizes[each.fd], removes)
-    for each in files:  # in a second pass, because closing one descriptor of a file drops the process's locks on it
+            messages += _restore_file(each, sizes[each.fd], each.fd in overwritten, removes)
+    for each in files:  # last, because closing any descriptor of a file drops the process's locks on it
         messages += _lock_again(each, is_branch) if each.is_here() else ()
     return list(dict.fromkeys(messages))
 
 
-def _restore_file(each, now, removes):
+def _restore_file(each, now, is_overwritten, removes):
     try:
         os.lseek(each.fd, each.position, os.SEEK_SET)
-        return _restore_size(each, now, removes) if each.is_written else []
+        return _restore_size(each, now, is_overwritten, removes) if each.is_written else []
     except OSError as error:
         return [f"{_base_name(each)}: {error.strerror}"]
 
@@ -158,16 +166,47 @@ def _reopen(each):
     return True
 
 
-def _restore_size(each, now, removes):
+def _restore_size(each, now, is_overwritten, removes):
     if now.st_size < each.size:
         return [f"{_base_name(each)}: the file is shorter than it was"]
+    if is_overwritten:
+        return [f"{_base_name(each)}: overwritten content is not restored"]
     if each.is_appended and now.st_size > each.size:
-        if not removes:
+        if not removes or each.sample is None:
             return [f"{_base_name(each)}: what was appended stays"]
         os.ftruncate(each.fd, each.size)
-    elif now.st_mtime_ns != each.mtime_ns:
-        return [f"{_base_name(each)}: overwritten content is not restored"]
     return []
+
+
+def _is_overwritten(each, now):
+    """True for a file that no longer starts with its old content, as far as that is known."""
+    if not each.is_written or now.st_size < each.size:
+        return False
+    has_grown = each.is_appended and now.st_size > each.size
+    if not has_grown and now.st_mtime_ns != each.mtime_ns:
+        return True
+    if not has_grown and each.is_changed:  # so the sample is older
+        return False
+    # Also of a file that seems unchanged, because two changes within a tick of the kernel's clock have the same time.
+    return each.sample is not None and _sample(each.fd, each.sampled) != each.sample
+
+
+def _sample(fd, size):
+    """Returns a hash of the start and the end of the first `size` bytes of a file, None if it cannot be read. Reads little, because
+    cells wait for it."""
+    if size == 0:
+        return 0
+    try:
+        own = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)  # the descriptor may be for writing only
+    except OSError:
+        return None
+    try:
+        end = max(size - SAMPLED, 0)
+        return hash((os.pread(own, min(size, SAMPLED), 0), os.pread(own, size - end, end)))
+    except OSError:
+        return None
+    finally:
+        os.close(own)
 
 
 def _lock_again(each, is_branch):

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 
 from sandglass_harness.session import cells, descriptors, grades, repairs
 
@@ -44,6 +45,8 @@ def _play(before, bad, after, between, removes):
         os.killpg(origin, signal.SIGKILL)  # processes that the cells have started
     except ProcessLookupError:
         pass
+    while os.getppid() == origin:  # whose locks on files end after the pipe
+        time.sleep(0.000_1)
     words = repairs.apply(noted, namespace, changed, removes)
     return [_value(source, number, namespace) for number, source in enumerate(after, 51)], words, grade
 

@@ -70,6 +70,23 @@ class MendTest(unittest.TestCase):
         self.check(before, "f.write(b'XX')", "f.read()", "b'XX23456789'", ["a.txt: overwritten content is not restored"])
         self.check(before, "f.truncate(3)", "f.read()", "b'XX2'", ["a.txt: the file is shorter than it was"])
 
+    def test_what_was_written_over_within_a_tick_of_the_clock_of_files_is_told(self):
+        for mode in ("r+b", "ab"):
+            with self.subTest(mode):
+                self.write("0123456789")
+                before = f"import os; f = open({self.path!r}, {mode!r}, buffering=0); o = os.fstat(f.fileno())"
+                bad = f"open({self.path!r}, 'r+').write('X'); os.utime({self.path!r}, ns=(o.st_atime_ns, o.st_mtime_ns))"
+                self.check(before, bad, [f"open({self.path!r}).read()"], ["'X123456789'"], ["a.txt: overwritten content is not restored"])
+
+    def test_what_others_wrote_over_between_two_cells_is_not_told(self):
+        for text in ("other text", "a longer text than before"):
+            for mode in ("r+b", "ab"):
+                with self.subTest(mode, text=text):
+                    self.write("0123456789")
+                    before = f"f = open({self.path!r}, {mode!r}, buffering=0)"
+                    _, words, _ = after_rollback([before], "1", [], f"open({self.path!r}, 'w').write({text!r})")
+                    self.assertEqual((self.read(), words), (text, []))
+
     def test_temporary_files_without_a_name(self):
         self.check("import tempfile; t = tempfile.TemporaryFile(); t.write(b'ab'); t.flush()", "t.seek(0); t.write(b'abXX'); t.flush()",
                    "t.seek(0); t.read()", "b'ab'")
