@@ -85,6 +85,21 @@ shared = mmap.mmap(-1, 2); shared[:] = b"ab"`)
     expect(await branch?.run(taken)).toMatchObject({ value: false })
   })
 
+  test('output of a branch that nobody reads delays neither its origin nor another branch', async () => {
+    await using session = await workspace().session({ timeoutSec: 10 })
+    await session.run('import mmap, struct, time\nlines = mmap.mmap(-1, 8)') // the memory stays shared
+    const [unread, other] = await session.branch(2)
+    const writes = 'for n in range(20_000):\n    emit_log("y" * 2000)\n    lines[:] = struct.pack("q", n + 1)'
+    const events = unread?.stream(writes, { timeoutSec: 60, maxOutputBytes: 100_000_000 })[Symbol.asyncIterator]()
+    await events?.next()
+    // Once the branch writes no more, because nobody reads.
+    const waits =
+      'before = None\nwhile before != lines[:] or before == bytes(8):\n    before = lines[:]\n    time.sleep(0.3)\nstruct.unpack("q", lines[:])[0] < 20_000'
+    expect(await session.run(waits, { timeoutSec: 20 })).toMatchObject({ status: 'step-done', value: true })
+    expect(await other?.run('1')).toMatchObject({ status: 'step-done', value: 1 })
+    await events?.return?.()
+  })
+
   test('what a branch lacks is told without secrets', async () => {
     await using session = await workspace().session()
     const secrets = { KEY: 'a-secret-of-the-test' }

@@ -24,6 +24,8 @@ ScriptTimeout.__module__ = "__main__"  # a script that prints it sees no name of
 
 _UNREAD = 0x5411  # SIOCOUTQ: bytes of a socket that the peer has not read
 _WAIT_SEC = 0.1
+_LOCK_NAME = "emit"
+_LOCK_PATH = f"/memfd:{_LOCK_NAME} (deleted)"  # a script may have closed it, and given its number to another file
 
 
 class Emitter:
@@ -138,7 +140,7 @@ class Emitter:
         if not self._is_in_handler():
             self._lock.acquire()
         if self._between_processes is None:
-            self._between_processes = os.memfd_create("emit", os.MFD_CLOEXEC)
+            self._between_processes = os.memfd_create(_LOCK_NAME, os.MFD_CLOEXEC)
 
     def after_fork_in_parent(self):
         """Lets other threads write again."""
@@ -151,6 +153,15 @@ class Emitter:
         self._main_writes = False
         self._late.clear()
         self._held.clear()
+
+    def separate(self):
+        """Gives up the lock that this process shares with its origin: it gets a descriptor of its own before it writes."""
+        shared, self._between_processes = self._between_processes, None
+        try:
+            if shared is not None and os.readlink(f"/proc/self/fd/{shared}") == _LOCK_PATH:
+                os.close(shared)
+        except OSError:  # a script has closed it
+            pass
 
     def _is_in_handler(self):
         """True in a signal handler that has interrupted the writing of a line, so that its thread holds the lock."""

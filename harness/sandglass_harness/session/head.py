@@ -194,6 +194,7 @@ class Head:
             _renew_output()
         closed = connections.close({0, 1, 2, FRAME_FD, CONTROL_FD}, repairs.find_replaced(self._namespace))
         self._closed = self._closed if was_copy else closed
+        self._emitter.separate()
         while os.getppid() == parent:
             time.sleep(0.000_05)
         self._answer(b"Y", None)

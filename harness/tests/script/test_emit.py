@@ -37,6 +37,14 @@ def wait_until_held(fd, count):
         time.sleep(0.001)
 
 
+def path_of(fd):
+    """The path of an open descriptor, or None."""
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}")
+    except FileNotFoundError:
+        return None
+
+
 def in_a_process(function, *args):
     """Starts `function` in a process of its own; its exit code is 0 when it did not raise."""
     pid = os.fork()
@@ -191,6 +199,25 @@ class EmitterTest(unittest.TestCase):
         data = read_all(read)
         os.waitpid(pid, 0)
         self.assertEqual([json.loads(line)["from"] for line in data.split(b"\n")[:-1]], ["thread", "child"])
+
+    def test_a_process_that_separates_writes_beside_its_origin_and_closes_no_file_of_the_script(self):
+        def separated(emitter, number):
+            emitter.separate()
+            left = path_of(number)
+            emitter.send({"from": "copy"})
+            return left
+
+        def script(replaces):
+            emitter = emit.Emitter(self.pipe()[1])
+            emit.use(emitter)
+            os.waitpid(in_a_process(int), 0)
+            lock = emitter._between_processes
+            fcntl.lockf(lock, fcntl.LOCK_EX)  # as a process does that is in the middle of a line
+            if replaces:
+                os.dup2(os.open(os.devnull, os.O_RDONLY), lock)
+            return forked.call(separated, emitter, lock)
+
+        self.assertEqual([forked.call(script, replaces) for replaces in (False, True)], [None, os.devnull])
 
     def interrupted(self, function, number):
         """All lines that `function(emitter)` writes, in a process that gets a signal in the middle of the first."""
