@@ -8,6 +8,7 @@ const LOSSES: ReadonlyMap<string, string> = new Map([
   ['the process id', 'one that a cell has stored is stale'],
   ['pipes', 'they are closed'],
   ['sockets', 'they are closed'],
+  ['servers of asyncio', 'they are closed'],
   ['threads', 'they have ended'],
   ['programs that run', 'they were killed'],
 ])

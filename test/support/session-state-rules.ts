@@ -56,7 +56,7 @@ export async function isKeptByFork(workspace: Workspace, state: SessionState): P
 }
 
 /** Names of files and directories that states of several sessions have in common. */
-const SHARED_NAMES = /"(?:f\.txt|a\.db|d)"/
+const SHARED_NAMES = /"(?:f\.txt|a\.db|d|socket)"/
 
 /** A session, with a directory of its own if the state has files: another cell for each would cost a fifth of the time. */
 async function sessionFor(workspace: Workspace, { made }: SessionState): Promise<Session> {

@@ -1,5 +1,5 @@
 /**
- * What becomes of 47 kinds of state of a session: in the next cell, and after a rollback. The test runs them on real sessions;
+ * What becomes of 48 kinds of state of a session: in the next cell, and after a rollback. The test runs them on real sessions;
  * docs/sessions.md shows them.
  */
 export interface SessionState {
@@ -310,6 +310,15 @@ subprocess.run([sys.executable, "-c", taking], stdout=-1, text=True).stdout`,
     'os.kill(os.getpid(), signal.SIGUSR1); await t',
     5,
     't.get_loop().close()',
+  ),
+  told(
+    'servers of asyncio',
+    'import asyncio; server = await asyncio.start_unix_server(lambda reader, writer: writer.close(), "socket")',
+    'await asyncio.sleep(0.01); server.is_serving()',
+    true,
+    'server.close()',
+    /a server of asyncio is closed/,
+    false,
   ),
 ]
 

@@ -18,7 +18,7 @@ from ..libc import process_name, set_process_name
 from ..script import child, descendants, emit, explain, host_tools, runtime, script_process
 from ..script.commands import receive_with_fds
 from ..script.script_process import FRAME_FD
-from . import cell, cells, connections, descriptors, grades, repairs, variables
+from . import cell, cells, connections, descriptors, event_loops, grades, repairs, variables
 
 CONTROL_FD = 4
 HEAD_OOM, COPY_OOM = b"1000", b"500"  # the kernel kills a head before the copies that can replace it
@@ -192,7 +192,7 @@ class Head:
             os.close(fd)
         if not is_alone:
             _renew_output()
-        closed = connections.close({0, 1, 2, FRAME_FD, CONTROL_FD}, repairs.find_replaced(self._namespace))
+        closed = connections.close({0, 1, 2, FRAME_FD, CONTROL_FD}, event_loops.find_replaced(self._namespace))
         self._closed = self._closed if was_copy else closed
         self._emitter.separate()
         while os.getppid() == parent:

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 
-from . import descriptors, grades
+from . import descriptors, event_loops, grades
 
 KILLED = -signal.SIGKILL
 _TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
@@ -57,7 +57,7 @@ def apply(noted, namespace, changed=(), removes=False, is_branch=False):
         lambda: _repair_process_pools(_ELSEWHERE if is_branch else _BROKEN),
         _repair_trackers,
         _repair_openmp,
-        lambda: _repair_loops(namespace),
+        lambda: event_loops.repair(namespace, noted.opened),
         lambda: descriptors.restore(noted.opened, removes, is_branch),
         lambda: _describe_shared_memory("stays shared with the session that this branch comes from" if is_branch else "is not restored"),
     ):
@@ -267,50 +267,6 @@ def _repair_openmp():
             ctypes.CDLL(path, mode=os.RTLD_NOLOAD).omp_set_num_threads(1)
         except (OSError, AttributeError):
             continue
-
-
-def find_replaced(namespace):
-    """Returns the descriptors of sockets that apply() recreates."""
-    loops = _find_loops(namespace)
-    return {end.fileno() for loop in loops for end in (getattr(loop, "_ssock", None), getattr(loop, "_csock", None)) if end is not None}
-
-
-def _find_loops(namespace):
-    """Returns the open event loops of the session and of its variables."""
-    asyncio = sys.modules.get("asyncio")
-    if asyncio is None:
-        return []
-    base = asyncio.AbstractEventLoop
-    found = [namespace.idle_loop, *(value for value in list(namespace.scope.values()) if issubclass(type(value), base))]
-    return [loop for loop in {id(each): each for each in found if each is not None}.values() if not loop.is_closed()]
-
-
-def _repair_loops(namespace):
-    """Gives event loops a new selector and self-pipe, because a fork shares those of its origin."""
-    asyncio = sys.modules.get("asyncio")
-    messages = []
-    for loop in _find_loops(namespace):
-        if isinstance(loop, asyncio.SelectorEventLoop):
-            _repair_loop(loop)
-        else:
-            if loop is namespace.idle_loop:
-                namespace.forget_loop()
-            messages.append(f"an event loop of {type(loop).__module__}: its tasks are lost")
-    return messages
-
-
-def _repair_loop(loop):
-    old, loop._selector = loop._selector, type(loop._selector)()  # not unregistered, because the other process may still use it
-    for key in list(old.get_map().values()):
-        try:
-            loop._selector.register(key.fileobj, key.events, key.data)
-        except (OSError, ValueError):
-            continue
-    old.close()
-    loop._close_self_pipe()
-    loop._make_self_pipe()
-    if loop._signal_handlers:
-        signal.set_wakeup_fd(loop._csock.fileno())
 
 
 def _describe_shared_memory(what):

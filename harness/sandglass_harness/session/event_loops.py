@@ -1,0 +1,93 @@
+"""Repairs the event loops of asyncio in a copy of a process. A fork shares their selectors with its origin, and the pipes and
+sockets of a copy are closed."""
+
+import signal
+import sys
+
+from . import descriptors
+
+
+def find_replaced(namespace):
+    """Returns the descriptors of sockets that repair() recreates."""
+    loops = _find(namespace)
+    return {end.fileno() for loop in loops for end in (getattr(loop, "_ssock", None), getattr(loop, "_csock", None)) if end is not None}
+
+
+def repair(namespace, opened):
+    """Gives event loops a new selector and self-pipe. `opened` are the noted descriptors of the origin. Returns messages about what
+    is lost."""
+    messages = []
+    for loop in _find(namespace):
+        if isinstance(loop, sys.modules["asyncio"].SelectorEventLoop):
+            messages += _repair(loop, {each.fd for each in opened if not each.is_here()})
+        else:
+            if loop is namespace.idle_loop:
+                namespace.forget_loop()
+            messages.append(f"an event loop of {type(loop).__module__}: its tasks are lost")
+    return messages
+
+
+def _find(namespace):
+    """Returns the open event loops of the session and of its variables."""
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is None:
+        return []
+    base = asyncio.AbstractEventLoop
+    found = [namespace.idle_loop, *(value for value in list(namespace.scope.values()) if issubclass(type(value), base))]
+    return [loop for loop in {id(each): each for each in found if each is not None}.values() if not loop.is_closed()]
+
+
+def _repair(loop, closed):
+    """Repairs a loop of a process whose descriptors `closed` are sockets without a peer. Such a socket is always ready: a callback
+    that does not stop at its end would be called without a pause."""
+    old, loop._selector = loop._selector, type(loop._selector)()  # not unregistered, because the other process may still use it
+    lost = []
+    for key in list(old.get_map().values()):
+        if key.fd in closed and not _stops_at_end(loop, key.data):
+            lost.append(key)
+            continue
+        try:
+            loop._selector.register(key.fileobj, key.events, key.data)
+        except (OSError, ValueError):
+            continue
+    old.close()
+    loop._close_self_pipe()
+    loop._make_self_pipe()
+    if loop._signal_handlers:
+        signal.set_wakeup_fd(loop._csock.fileno())
+    return list(dict.fromkeys(_end(key) for key in lost))
+
+
+def _stops_at_end(loop, handles):
+    """True if asyncio itself reads or writes a stream there: it sees the end, and tells the tasks that wait."""
+    return all(handle is None or _is_stream(_owner_of(handle)) or _is_of_call(loop, handle) for handle in handles)
+
+
+def _is_stream(owner):
+    asyncio = sys.modules["asyncio"]
+    return isinstance(owner, (asyncio.ReadTransport, asyncio.WriteTransport)) and not _is_datagram(owner)
+
+
+def _is_datagram(owner):
+    return hasattr(owner, "sendto")  # the class of asyncio does not tell
+
+
+def _is_of_call(loop, handle):
+    """True for the self-pipe, and for methods such as loop.sock_recv()."""
+    return _owner_of(handle) is loop and handle._callback.__name__.startswith(("_sock_", "_read_from_self"))
+
+
+def _end(key):
+    """Ends what was served or read at a closed descriptor. Returns a message about it."""
+    handles = [handle for handle in key.data if handle is not None]
+    servers = [each for handle in handles for each in handle._args or () if isinstance(each, sys.modules["asyncio"].AbstractServer)]
+    for server in servers:
+        server.close()  # also ends serve_forever()
+    for owner in map(_owner_of, handles):
+        if _is_datagram(owner):
+            owner.abort()
+    return "a server of asyncio is closed" if servers else f"callbacks of an event loop for descriptor {key.fd} are removed"
+
+
+def _owner_of(handle):
+    return getattr(handle._callback, "__self__", None)
