@@ -42,7 +42,7 @@ export interface Display {
   readonly kind: 'result' | 'display'
   /** By MIME type: `text/*`, JSON, XML and JavaScript as text, anything else in base64. Without secrets. From the script: not trusted. */
   readonly data: Readonly<Record<string, string>>
-  /** MIME types whose content could not be made, was too large, or held the value of a secret. */
+  /** MIME types whose content could not be made, was too large, or held the value of a secret; in quotes, names that are no MIME types. */
   readonly leftOut: readonly string[]
   /** Its place: the bytes of stdout before it. On the engine `pyodide` an estimate. */
   readonly after: { readonly stdout: number }

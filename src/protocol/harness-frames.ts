@@ -100,7 +100,7 @@ export interface DisplayFrame {
   kind: 'result' | 'display'
   /** By MIME type: text as it is, anything else in base64. */
   data: Record<string, string>
-  /** MIME types whose content could not be made or was too large. */
+  /** MIME types whose content could not be made or was too large, and names that are no MIME types, in quotes. */
   left_out: string[]
   /** Its place: the bytes of stdout before it. */
   after: { stdout: number }
@@ -216,6 +216,10 @@ export const MODULE_NAME: RegExp = /^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*$/
 /** The name of a MIME type, without parameters. */
 export const MIME_TYPE: RegExp = /^[a-z0-9][a-z0-9!#$&^_.+-]*\/[a-z0-9][a-z0-9!#$&^_.+-]*$/
 const mimeType = z.string().max(CAPS.mimeType).regex(MIME_TYPE)
+const quotedName = z
+  .string()
+  .max(CAPS.mimeType)
+  .regex(/^['"][ -~]*$/)
 
 const nanAsNull = z.object({ count: z.int().positive(), paths: z.array(z.string()).max(CAPS.nullPaths) }).optional()
 
@@ -303,7 +307,10 @@ export const harnessFrames: {
     data: z
       .record(mimeType, z.string())
       .refine((data) => Object.keys(data).length > 0 && Object.keys(data).length <= CAPS.displayTypes),
-    left_out: z.array(mimeType).max(CAPS.leftOut).default([]),
+    left_out: z
+      .array(z.union([mimeType, quotedName]))
+      .max(CAPS.leftOut)
+      .default([]),
     after: z.object({ stdout: z.int().nonnegative() }),
   }),
   tool_call: z.object({

@@ -42,4 +42,30 @@ describe.each(['local', 'pyodide'] as const)('displays of a hostile script on %s
     },
     60_000,
   )
+
+  test.skipIf(engine === 'local' && skip)(
+    'say what was left out, also if nothing is left',
+    () =>
+      withSandglass(async (sg) => {
+        const { displays, ignoredFrames } = await sg.run(
+          `loop = {}
+loop['a'] = loop
+display({'application/json': loop}, raw=True)
+display({'text/html': '<b>x</b>', 'bad type': 'y', 'x' * 1000: 'z'}, raw=True)
+display({'text/markdown': '\\0' * (3 << 20)}, raw=True)
+${RAW}raw(type="display", kind="display", left_out=["'" + "x" * 100], data={"text/plain": "x"})
+raw(type="display", kind="display", left_out=["'\u00e9'"], data={"text/plain": "x"})`,
+        )
+        expect(ignoredFrames).toBe(0)
+        expect(displays.map(({ data, leftOut }) => ({ data, leftOut }))).toEqual([
+          {
+            data: { 'text/plain': '<display without content; left out: application/json>' },
+            leftOut: ['application/json'],
+          },
+          { data: { 'text/html': '<b>x</b>' }, leftOut: ["'bad type'", `'${'x'.repeat(99)}`] },
+          { data: { 'text/plain': '<display without content; left out: text/markdown>' }, leftOut: ['text/markdown'] },
+        ])
+      }),
+    60_000,
+  )
 })

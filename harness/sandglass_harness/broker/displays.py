@@ -12,6 +12,7 @@ from ..caps import (
 )
 
 _MIME_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*", re.ASCII)
+_QUOTED = re.compile(r"['\"][ -~]*", re.ASCII)
 
 
 class Displays:
@@ -28,8 +29,10 @@ class Displays:
             raise ValueError("not a display")
         if not 0 < len(data) <= MAX_DISPLAY_TYPES or len(left_out) > MAX_LEFT_OUT:
             raise ValueError("not a display")
-        if not all(_is_mime_type(name) for name in (*data, *left_out)):
+        if not all(_is_mime_type(name) for name in data):
             raise ValueError("not a MIME type")
+        if not all(_is_mime_type(name) or _is_quoted(name) for name in left_out):
+            raise ValueError("neither a MIME type nor a quoted name")
         if not all(isinstance(content, str) for content in data.values()):
             raise ValueError("the content of a display is not text")
         return {"type": "display", "kind": frame["kind"], "data": data, "left_out": left_out}
@@ -58,3 +61,7 @@ _HEAD_BYTES = 4 << 10  # for the run's id and the position in the output
 
 def _is_mime_type(name):
     return isinstance(name, str) and len(name) <= MAX_MIME_TYPE and _MIME_TYPE.fullmatch(name) is not None
+
+
+def _is_quoted(name):
+    return isinstance(name, str) and len(name) <= MAX_MIME_TYPE and _QUOTED.fullmatch(name) is not None

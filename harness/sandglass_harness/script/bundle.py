@@ -10,7 +10,7 @@ import reprlib
 import sys
 
 from ..caps import MAX_DISPLAY_BYTES, MAX_DISPLAY_TYPES, MAX_LEFT_OUT, MAX_MIME_TYPE
-from ..text import cut
+from ..text import cut, without_secrets
 from . import tables
 from .convert import to_json_with_nulls
 
@@ -36,18 +36,19 @@ _CANARY = "_ipython_canary_method_should_not_exist_"  # an object with this attr
 
 
 def bundle_of(value, options=None):
-    """Returns (data, left_out): texts and base64 by MIME type, and the types that failed."""
-    given, failed = _raw(value) if (options or {}).get("raw") else _representations(value)
-    data, left_out = {}, failed
+    """Returns (data, left_out): texts and base64 by MIME type, and the types that failed. Names that are no MIME types are quoted."""
+    options = options or {}
+    given, failed = _raw(value) if options.get("raw") else _representations(value)
+    data, left_out = {}, [name for name in failed if _is_selected(name, options)]
     for name, content in list(given.items())[: 4 * MAX_DISPLAY_TYPES]:
-        if not _is_mime_type(name) or content is None:
+        if content is None or not _is_selected(name, options):
             continue
-        ready = _as_text(name, content)
+        ready = _as_text(name, content) if _is_mime_type(name) else None
         if ready is None or len(data) == MAX_DISPLAY_TYPES:
-            left_out.append(name)
+            left_out.append(name if _is_mime_type(name) else _quote(name))
         else:
             data[name] = ready
-    return _select(data, options or {}), left_out[:MAX_LEFT_OUT]
+    return data, left_out[:MAX_LEFT_OUT]
 
 
 def picture_in(value):
@@ -185,13 +186,9 @@ def _raw(value):
     return (value, []) if isinstance(value, dict) else _representations(value)
 
 
-def _select(data, options):
+def _is_selected(name, options):
     include, exclude = options.get("include"), options.get("exclude")
-    if include:
-        data = {name: content for name, content in data.items() if name in include}
-    if exclude:
-        data = {name: content for name, content in data.items() if name not in exclude}
-    return data
+    return (not include or name in include) and (not exclude or name not in exclude)
 
 
 def _as_text(name, content):
@@ -217,6 +214,12 @@ def _as_text(name, content):
 
 def _is_mime_type(name):
     return type(name) is str and len(name) <= MAX_MIME_TYPE and _MIME_TYPE.fullmatch(name) is not None
+
+
+def _quote(name):
+    """Returns the text by which a name that is no MIME type is reported."""
+    text = str.__str__(name) if isinstance(name, str) else type(name).__qualname__
+    return ascii(without_secrets(text)[:MAX_MIME_TYPE])[:MAX_MIME_TYPE]
 
 
 def figure_of(value):

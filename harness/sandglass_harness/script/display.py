@@ -94,7 +94,7 @@ def _show(value, kind, options):
     from . import bundle
 
     data, left_out = bundle.bundle_of(value, options)
-    if not data:
+    if not data and not left_out:
         return None
     place = _send(kind, data, left_out)
     figure = bundle.figure_of(value)
@@ -104,11 +104,13 @@ def _show(value, kind, options):
 
 
 def _send(kind, data, left_out):
-    """Sends a display without the parts that are too large, the largest first."""
+    """Sends a display without the parts that are too large, the largest first. If nothing is left, its text says so."""
     emitter = emit.current
     room = min(MAX_DISPLAY_BYTES, MAX_DISPLAYS_BYTES - _shown.bytes)
     while True:
-        line = emitter.line_of({"type": "display", "kind": kind, "data": data, "left_out": left_out[:MAX_LEFT_OUT]})
+        left_out = left_out[:MAX_LEFT_OUT]
+        shown = data or {"text/plain": f"<display without content; left out: {', '.join(left_out)}>"}
+        line = emitter.line_of({"type": "display", "kind": kind, "data": shown, "left_out": left_out})
         if len(line) <= room or not data:
             break
         largest = max(data, key=lambda name: (len(data[name]), name))

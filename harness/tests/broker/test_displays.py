@@ -37,6 +37,9 @@ class DisplaysTest(RunTestCase):
             {"data": {f"text/x{n}": "x" for n in range(17)}},
             {"left_out": "image/png"},
             {"left_out": ["image"]},
+            {"left_out": ["'é'"]},
+            {"left_out": ["'" + "x" * 100]},
+            {"left_out": ["'a\n'"]},
             {"left_out": ["a/b"] * 17},
         ]
         for frame in wrong:

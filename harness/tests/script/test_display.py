@@ -86,9 +86,29 @@ class DisplayTest(unittest.TestCase):
             "display(Mock(name='m'))"
         )
         *same, raises, mock = self.bundles(source)
-        self.assertEqual(same, [({"text/plain": "r"}, [])] * 7)
+        unusable = ["'int'", "'x'", "'A/B'", "'a/b\\n'"]
+        self.assertEqual(same, [*[({"text/plain": "r"}, [])] * 6, ({"text/plain": "r"}, unusable)])
         self.assertEqual(raises[0], {"text/plain": "<Raises: its representation raised ValueError>"})
         self.assertIn("<Mock", mock[0]["text/plain"])
+
+    def test_a_display_without_content_says_what_was_left_out(self):
+        source = (
+            "loop, deep = {}, {}\n"
+            "loop['a'] = loop\n"
+            "for _ in range(100_000): deep = {'a': deep}\n"
+            "for given in (loop, deep): display({'application/json': given}, raw=True)\n"
+            "display({'x' * 1000: 'y'}, raw=True)\n"
+            "display({'text/html': 'x' * (5 << 20), 'text/markdown': '\\0' * (3 << 20)}, raw=True)\n"
+            "display({}, {'text/html': None}, raw=True)\n"
+            "display({'text/html': 5, 'text/markdown': 'm'}, raw=True, exclude=['text/html'])\n"
+            "display({'text/html': 5, 'text/markdown': 'm'}, raw=True, include=['text/latex'])"
+        )
+        *empty, excluded = self.bundles(source)
+        texts = ["application/json", "application/json", "'" + "x" * 99, "text/html, text/markdown"]
+        self.assertEqual(
+            empty, [({"text/plain": f"<display without content; left out: {text}>"}, text.split(", ")) for text in texts]
+        )
+        self.assertEqual(excluded, ({"text/markdown": "m"}, []))
 
     def test_large_values_are_cut_or_left_out(self):
         source = (
