@@ -1,7 +1,11 @@
 import { SandglassError } from './errors/index.ts'
 import type { CellEnd, CellTurn, ExecutionResult, RunEvent, SessionVariable } from './executor/index.ts'
 import {
+  checkBranchCount,
   checkCellOptions,
+  checkCheckpointName,
+  checkCursor,
+  checkpointIdOf,
   checkSessionOptions,
   type CellEvent,
   type CellOptions,
@@ -17,7 +21,7 @@ import {
   type WorkspaceSessionOptions,
 } from './options/index.ts'
 import { Redactor } from './redaction/index.ts'
-import { HeldSession } from './session/index.ts'
+import { addHidden, HeldSession } from './session/index.ts'
 import { definedOf, formatValue, refuseUnknown } from './support/index.ts'
 import type { Workspaces } from './workspaces.ts'
 
@@ -201,7 +205,7 @@ class WorkspaceSession implements Session {
   }
 
   async checkpoint(name?: string, options: { readonly files?: boolean } = {}): Promise<SessionCheckpoint> {
-    checkName(name)
+    checkCheckpointName(name)
     refuseUnknown('checkpoint', options, FILES_OPTION)
     const storeFiles = async (signal: AbortSignal): Promise<string | null> =>
       options.files === true ? (await this.#workspace.checkpoint({ signal })).id : null
@@ -249,7 +253,7 @@ class WorkspaceSession implements Session {
 
   /** @throws SandglassError `invalid_request`, `checkpoint_unavailable`, `session_closed`, `session_lost` */
   #find(checkpoint: SessionCheckpoint | string, what: string): SessionCheckpoint {
-    const wanted = idOf(checkpoint)
+    const wanted = checkpointIdOf(checkpoint)
     const all = [...this.#kept.values()]
     const named = typeof checkpoint === 'string' ? all.findLast(({ name }) => name === wanted) : undefined
     const found = this.#kept.get(wanted) ?? named
@@ -260,11 +264,7 @@ class WorkspaceSession implements Session {
   }
 
   async branch(count: number): Promise<Session[]> {
-    if (!Number.isInteger(count) || count < 1 || count > MAX_BRANCHES)
-      throw new SandglassError(
-        'invalid_request',
-        `count: ${formatValue(count)} is not a whole number from 1 to ${MAX_BRANCHES}`,
-      )
+    checkBranchCount(count)
     const held = await this.#held.branch(count)
     const redactor = this.#redactor()
     return held.map((branch) => {
@@ -306,9 +306,7 @@ class WorkspaceSession implements Session {
   #begin(cell: string, options: CellOptions): StartedCell {
     checkCellOptions(cell, options)
     const given = { ...this.#defaultsOfCells(), ...options }
-    const before = this.#hidden
-    const hidden = [...before, ...selectUnknown(before, options.hide), ...selectUnknown(before, options.secrets)]
-    if (hidden.length > before.length) assertMaxHiddenBytes(hidden)
+    const hidden = addHidden(this.#hidden, options.hide, options.secrets)
     let end: CellEnd | undefined
     const { turn, leave } = this.take(given.onError ?? 'keep', (it) => (end = it))
     const { number } = turn
@@ -344,69 +342,16 @@ class WorkspaceSession implements Session {
   }
 }
 
-/** Selects the values that are not known yet, each with its name. Values that are not strings are refused elsewhere. */
-function selectUnknown(
-  known: readonly Readonly<Record<string, string>>[],
-  given: object | null | undefined,
-): Record<string, string>[] {
-  return Object.entries(given ?? {}).flatMap(([name, value]: [string, unknown]) =>
-    typeof value !== 'string' || known.some((one) => Object.hasOwn(one, name) && one[name] === value)
-      ? []
-      : [{ [name]: value }],
-  )
-}
-
-/** Bounds the time in which every cell searches for the values of earlier cells. @throws SandglassError `invalid_request` */
-function assertMaxHiddenBytes(hidden: readonly Readonly<Record<string, string>>[]): void {
-  const sizes = hidden.flatMap(Object.entries<string>).map(([name, value]) => Buffer.byteLength(name + value))
-  const bytes = sizes.reduce((sum, size) => sum + size, 0)
-  if (bytes > MAX_HIDDEN_BYTES)
-    throw new SandglassError(
-      'invalid_request',
-      `secrets: this session would have ${bytes} bytes of secrets and hidden values to search for; the limit is ${MAX_HIDDEN_BYTES}; ` +
-        'open another session',
-    )
-}
-
-/** Each cell prepares the search for them on the event loop, which takes 0.1 to 0.8 s at this size (2 x Xeon). */
-const MAX_HIDDEN_BYTES = 32 * 1024
 const ROLLBACK = "onError: 'rollback'"
 const FILES_STAY = 'files, shared memory and the effects of host tools were not rolled back'
 const SHARED_STAYS = 'shared memory and the effects of host tools were not rolled back'
-const MAX_BRANCHES = 16
 const COMPLETED_CHARS = 2000
 const FILES_OPTION = ['files']
-
-/** Returns the place at which code is completed. @throws SandglassError `invalid_request` */
-function checkCursor(code: unknown, cursor: unknown): number {
-  if (typeof code !== 'string')
-    throw new SandglassError('invalid_request', `code: ${formatValue(code)} is not a string`)
-  if (cursor === undefined) return code.length
-  if (Number.isInteger(cursor) && (cursor as number) >= 0 && (cursor as number) <= code.length) return cursor as number
-  const range = `a whole number from 0 to ${code.length}`
-  throw new SandglassError('invalid_request', `cursor: ${formatValue(cursor)} is not ${range}`)
-}
-
-/** @throws SandglassError `invalid_request` */
-function checkName(name: unknown): void {
-  if (name !== undefined && typeof name !== 'string')
-    throw new SandglassError('invalid_request', `name: ${formatValue(name)} is not a string`)
-}
 
 function unknownCheckpointError(wanted: string, kept: readonly SessionCheckpoint[]): SandglassError {
   const names = [...new Set(kept.flatMap(({ name }) => (name === null ? [] : [formatValue(name)])))]
   const known = names.length === 0 ? '' : `; the names of its checkpoints are ${names.join(', ')}`
   return new SandglassError('checkpoint_unavailable', `the session has no checkpoint ${formatValue(wanted)}${known}`)
-}
-
-/** @throws SandglassError `invalid_request` for what is neither a checkpoint nor text */
-function idOf(checkpoint: SessionCheckpoint | string): string {
-  const id: unknown = typeof checkpoint === 'string' ? checkpoint : checkpoint?.id
-  if (typeof id === 'string') return id
-  throw new SandglassError(
-    'invalid_request',
-    `checkpoint: ${formatValue(checkpoint)} is neither a checkpoint nor its id or name`,
-  )
 }
 
 interface StartedCell {

@@ -16,5 +16,6 @@ export {
   type SessionOptions,
   type WorkspaceSessionOptions,
 } from './session.ts'
+export { checkBranchCount, checkCheckpointName, checkCursor, checkpointIdOf } from './session-calls.ts'
 export { checkSolveOptions, type SolveOptions } from './solve.ts'
 export { checkWorkspaceOptions, type WorkspaceOptions } from './workspace.ts'

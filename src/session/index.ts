@@ -1,1 +1,2 @@
 export { HeldSession } from './held-session.ts'
+export { addHidden } from './hidden-values.ts'

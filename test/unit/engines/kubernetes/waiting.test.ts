@@ -36,7 +36,7 @@ test('a checkout that ends before the start of a pod has the reason of the sched
   const engine = kubernetesEngine({ kubeconfig: server.kubeconfig })
   const specs = { default: { limits: sandboxLimits(resolveLimits()) } }
   const pool = new SandboxPool({ engine, specs, poolSize: 1, maxOverflow: 0 })
-  await expect(pool.checkout('default', { timeoutMs: 500 })).rejects.toMatchObject({
+  await expect(pool.checkout('default', { timeoutMs: 1_500 })).rejects.toMatchObject({
     code: 'pool_exhausted',
     message: expect.stringContaining(
       'a sandbox that starts waits: Pending; Unschedulable; 0/3 nodes are available: 3 Insufficient cpu.; ',
