@@ -166,7 +166,7 @@ class SessionActivity(ProcessActivity):
     def note_state(self, holds):
         """Records what a copy of the present state would hold, and what a rollback to it would restore."""
         self._present = holds
-        why = self.copies.find_obstacle_of_last()
+        why = self.copies.find_obstacle_of_last() or self.copies.doubt
         self.checkpoint = holds if why is None else {"grade": "none", "lacks": [why]}
 
     def keep_copy(self, operation):

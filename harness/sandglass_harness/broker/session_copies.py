@@ -4,6 +4,7 @@ import os
 import signal
 import time
 
+from ..caps import MAX_MISSING_ITEM_CHARS
 from ..text import cut_head
 from . import descriptors, integrity
 from .session_process import SessionProcess
@@ -35,6 +36,7 @@ class SessionCopies:
         self._named = {}  # the copies of checkpoints, by id
         self._forks = []
         self.why_none = "no copy of its process was made yet"
+        self._why_failed = None  # the fork after the last cell
 
     def processes(self):
         """Returns the processes of all copies, including those being forked."""
@@ -71,6 +73,12 @@ class SessionCopies:
         if self._owner.workspace.copies_unavailable_reason is not None or self._owner.keeps_checkpoints:
             return self.find_obstacle()
         return "checkpoints are off"
+
+    @property
+    def doubt(self):
+        """The reason why the next fork may fail, because that after the last cell did, or None."""
+        why = self._why_failed
+        return None if why is None else cut_head(f"no copy could be made after the last cell: {why}", MAX_MISSING_ITEM_CHARS)
 
     def find_obstacle(self):
         """Returns the reason why no copy can be made now, or None."""
@@ -126,12 +134,15 @@ class SessionCopies:
         if copy is None or not copy.is_alive():
             return None, []
         self._last, self._behind = None, 0
-        return copy, [f"the changes of {behind} earlier cells: no copy could be made after them"] if behind else []
+        if not behind:
+            return copy, []
+        lacking = f"the changes of {behind} earlier cells: no copy could be made after them: {self.why_none}"
+        return copy, [cut_head(lacking, MAX_MISSING_ITEM_CHARS)]
 
     def drop_last(self):
         """Ends the last copy, and the one being forked."""
         self.drop(self._last)
-        self._last, self._behind = None, 0
+        self._last, self._behind, self._why_failed = None, 0, None
         self._drop_coming()
 
     def give_up_coming(self, why):
@@ -146,12 +157,12 @@ class SessionCopies:
 
     def _on_last(self, copy):
         self.drop(self._last)
-        self._last, self._behind, self._coming = copy, 0, None
+        self._last, self._behind, self._coming, self._why_failed = copy, 0, None, None
         self.why_none = "the copy of its process is gone"
         self._owner.on_copy_settled()
 
     def _on_last_failed(self, why):
-        self._coming, self.why_none = None, why
+        self._coming, self.why_none, self._why_failed = None, why, why
         self._owner.on_copy_settled()
 
     # ── the copies of checkpoints ───────────────────────────────────────────────────────────────────────────────

@@ -15,13 +15,13 @@ PR_SET_CHILD_SUBREAPER, PR_GET_CHILD_SUBREAPER = 36, 37
 @contextlib.contextmanager
 def adopt_orphans():
     """Makes this process the parent of its orphaned descendants, in place of PID 1. On exit, kills all that are left."""
-    adopts = _adopt(True)
+    adopts = adopt(True)
     try:
         yield
     finally:
         end()
         if adopts:
-            _adopt(False)
+            adopt(False)
 
 
 def find_living():
@@ -86,7 +86,7 @@ def end():
                 return
 
 
-def _adopt(wanted):
+def adopt(wanted):
     """Switches the adoption of orphans on or off. Returns False on kernels without it, such as gVisor's, where PID 1 adopts
     them."""
     try:
@@ -105,6 +105,16 @@ def can_adopt():
     except OSError:
         return False
     return True
+
+
+def adopts_orphans():
+    """True if this process adopts its orphaned descendants."""
+    found = ctypes.c_int()
+    try:
+        prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(found))
+    except OSError:
+        return False
+    return found.value == 1
 
 
 def _state_and_parent(pid):

@@ -14,11 +14,11 @@ import sys
 import time
 
 from ..caps import MAX_LISTED_NAMES
-from ..libc import process_name, set_process_name
+from ..libc import process_name, set_dumpable, set_process_name
 from ..script import child, descendants, emit, explain, host_tools, runtime, script_process
 from ..script.commands import receive_with_fds
 from ..script.script_process import FRAME_FD
-from . import cell, cells, connections, descriptors, event_loops, grades, repairs, variables
+from . import cell, cells, connections, descriptors, event_loops, grades, output, repairs, variables
 
 CONTROL_FD = 4
 HEAD_OOM, COPY_OOM = b"1000", b"500"  # the kernel kills a head before the copies that can replace it
@@ -121,24 +121,21 @@ class Head:
     def _fork(self, fds, stays):
         """Forks a copy, which continues in the same loop with the descriptors `fds`: socket for commands, stdout, stderr. Refuses
         a copy that `stays`, for a checkpoint or a branch, if it might wait forever once it is used."""
-        deadly = grades.find_deadly() if stays else ()
-        if deadly:
-            _refuse_fork(fds, f"a copy would lack {', '.join(deadly)}, and may wait for them forever")
-            return
-        self._collect_garbage()
-        if not self._is_copy:
-            self._noted = repairs.note(self._namespace)
-            if not stays:
-                self._opened = self._noted.opened
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD,))
         try:
+            deadly = grades.find_deadly() if stays else ()
+            if deadly:
+                _refuse_fork(fds, f"a copy would lack {', '.join(deadly)}, and may wait for them forever")
+                return
+            self._collect_garbage()
+            if not self._is_copy:
+                self._noted = repairs.note(self._namespace)
+                if not stays:
+                    self._opened = self._noted.opened
             if self._fork_twice(fds, len(os.listdir("/proc/self/task")) == 1):
                 return
-        except OSError:
-            _refuse_fork(fds, "no process could be created for its copy: the limit of processes or of memory is reached")
+        except Exception as error:
+            _refuse_fork(fds, _describe_failure(error))
             return
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for fd in fds:
             os.close(fd)
         if not self._is_copy and not self._has_command():
@@ -148,6 +145,18 @@ class Head:
     def _fork_twice(self, fds, is_alone):
         """Returns True in the copy. Its parent ends at once, so that the keeper adopts it and a cell that waits for its children
         does not see it."""
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD,))
+        adopts = descendants.adopts_orphans()  # a cell can make this process adopt them, in place of the keeper
+        if adopts:
+            descendants.adopt(False)
+        try:
+            return self._fork_child(fds, is_alone)
+        finally:
+            if adopts:
+                descendants.adopt(True)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+    def _fork_child(self, fds, is_alone):
         name = self._name if self._is_copy else process_name()
         set_process_name((descendants.COPY_PREFIX + name)[:15])  # before the fork, so that the copy is never mistaken for a program of a cell
         try:
@@ -170,11 +179,11 @@ class Head:
             except BaseException:
                 os._exit(1)
         set_process_name(name)
-        _, status = os.waitpid(first, 0)
+        status = _wait_for(first)
         if signal.getsignal(signal.SIGCHLD) not in (signal.SIG_DFL, signal.SIG_IGN):
             signal.sigtimedwait((signal.SIGCHLD,), 0)  # discards the signal of a child that the cell does not know
         if status:
-            raise OSError("no copy was made")
+            raise OSError(errno.EAGAIN, "no copy was made")
         return False
 
     def _become_copy(self, fds, parent, is_alone):
@@ -186,12 +195,12 @@ class Head:
             os.close(fd)
         _move(control, CONTROL_FD)
         if is_alone:
-            _drop_output()
+            output.drop()
         for fd, target in ((out, 1), (err, 2)):
             os.dup2(fd, target)
             os.close(fd)
         if not is_alone:
-            _renew_output()
+            output.renew()
         closed = connections.close({0, 1, 2, FRAME_FD, CONTROL_FD}, event_loops.find_replaced(self._namespace))
         self._closed = self._closed if was_copy else closed
         self._emitter.separate()
@@ -276,34 +285,6 @@ def _disconnect():
         pass
 
 
-def _drop_output():
-    """Drops buffered output that the origin of this copy will flush itself. The origin cannot flush before the fork, because it
-    could wait for a thread that prints while nobody reads."""
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    for fd, stream in ((1, sys.__stdout__), (2, sys.__stderr__)):
-        os.dup2(nothing, fd)
-        try:
-            stream.flush()
-        except Exception:  # a cell has closed it
-            pass
-    os.close(nothing)
-
-
-def _renew_output():
-    """Drops buffered output by replacing the buffers of the streams. A thread that was lost in the fork may hold the lock of an old
-    buffer, which then could not even be closed."""
-    for fd, stream in ((1, sys.__stdout__), (2, sys.__stderr__)):
-        try:
-            _old_buffers.append(stream.buffer)
-            settings = {name: getattr(stream, name) for name in ("encoding", "errors", "line_buffering", "write_through")}
-            stream.__init__(open(fd, "wb", closefd=False), **settings)
-        except Exception:  # a cell has closed it
-            pass
-
-
-_old_buffers = []
-
-
 def _refuse_fork(fds, why):
     """Reports why a copy was not made, on the socket that it would have had."""
     control = _socket.socket(fileno=fds[0])
@@ -315,7 +296,33 @@ def _refuse_fork(fds, why):
             os.close(fd)
 
 
+def _describe_failure(error):
+    """Returns the reason why no copy was made. Cells can change every function that is called for it."""
+    if isinstance(error, OSError) and error.errno in (errno.EAGAIN, errno.ENOMEM):
+        return "no process could be created for its copy: the limit of processes or of memory is reached"
+    return f"its copy could not be made: {explain.describe_briefly(error)}"
+
+
+def _wait_for(pid):
+    """Returns the status of a child; 0 if the kernel does not keep it, because a cell ignores SIGCHLD, or has reaped it."""
+    try:
+        return os.waitpid(pid, 0)[1]
+    except ChildProcessError:
+        return 0
+
+
 def _set_oom(score):
+    try:
+        _write_oom(score)
+    except PermissionError:  # a cell has cleared the dumpable flag, without which root owns the file
+        set_dumpable(True)
+        try:
+            _write_oom(score)
+        finally:
+            set_dumpable(False)
+
+
+def _write_oom(score):
     fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
     try:
         os.write(fd, score)

@@ -29,10 +29,9 @@ class Noted:
 def note(_namespace):
     """Records what a copy needs for apply(). Call it between cells, before the fork, in the process that ran the cells. A copy of
     a copy uses the record of its origin."""
-    random = sys.modules.get("random")
     has_children = "subprocess" in sys.modules or "multiprocessing.process" in sys.modules
     return Noted(
-        None if random is None else random.getstate(),
+        _note_random(),
         [signal.getitimer(timer) for timer in _TIMERS],
         _find_children() if has_children else {},
         descriptors.note(),
@@ -72,9 +71,24 @@ def _describe_process_id(namespace):
     return ["the process id changes with each rollback and branch: a stored one is stale"] if namespace.names_process_id else []
 
 
+_UNKNOWN = object()
+
+
+def _note_random():
+    """Returns the state of the module's generator; None if it is not loaded, _UNKNOWN if a cell has put something else in its
+    place."""
+    try:
+        return sys.modules["random"].getstate() if "random" in sys.modules else None
+    except Exception:
+        return _UNKNOWN
+
+
 def _repair_random(noted):
+    if noted.random_state is _UNKNOWN:
+        return ["the state of the module random is not restored"]
     if noted.random_state is not None:
         sys.modules["random"].setstate(noted.random_state)
+    return []
 
 
 def _repair_timers(noted):

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe } from 'vitest'
 import { createSandglass, type Sandglass, type Workspace } from '../../../src/index.ts'
 import { requireDockerEngine } from '../../support/docker-engine.ts'
 import { describeWhatBranchesLack } from '../../support/session-branch-rules.ts'
+import { describeCopies } from '../../support/session-copy-rules.ts'
 import { describeOpenFiles } from '../../support/session-file-rules.ts'
 
 const { skip, image } = await requireDockerEngine()
@@ -17,4 +18,5 @@ describe.skipIf(skip)('in sessions of the engine docker', () => {
 
   describeOpenFiles(() => workspace)
   describeWhatBranchesLack(() => workspace)
+  describeCopies(() => workspace)
 })

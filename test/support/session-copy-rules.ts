@@ -1,0 +1,105 @@
+import { expect, test } from 'vitest'
+import type { Workspace } from '../../src/index.ts'
+
+/** A cell that ends the process of the session. */
+const CRASH = 'import os; os._exit(1)'
+const PRCTL = 'import ctypes\nlibc, found = ctypes.CDLL(None), ctypes.c_int()'
+const NO_CHILD = `import os
+try: os.wait()
+except ChildProcessError: pass
+else: raise SystemError('a child that no cell has started')`
+
+/** The copies of sessions whose cells change what a fork needs. @param workspace gives an open workspace. */
+export function describeCopies(workspace: () => Workspace): void {
+  test.for([
+    [
+      'ignores its ended children',
+      'import signal\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)',
+      'signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN',
+    ],
+    [
+      'handles its ended children',
+      'import signal\nheard = []\ndef hear(*_): heard.append(1)\nsignal.signal(signal.SIGCHLD, hear)',
+      'signal.getsignal(signal.SIGCHLD) == hear and not heard',
+    ],
+    [
+      'ignores its ended children in C',
+      `${PRCTL}\nimport signal\nlibc.signal.restype = ctypes.c_void_p\nlibc.signal(signal.SIGCHLD, ctypes.c_void_p(1))`,
+      'libc.signal(signal.SIGCHLD, ctypes.c_void_p(1)) == 1',
+    ],
+    [
+      'adopts orphans',
+      `${PRCTL}\nlibc.prctl(36, 1, 0, 0, 0)`,
+      'libc.prctl(37, ctypes.byref(found), 0, 0, 0) == 0 and found.value == 1',
+    ],
+    [
+      'hides from the other processes of its user',
+      `${PRCTL}\nlibc.prctl(4, 0, 0, 0, 0)`,
+      'libc.prctl(3, 0, 0, 0, 0) == 0',
+    ],
+  ] as const)('a session that %s is copied and rolled back as any other, and stays so', async ([, change, isSo]) => {
+    await using session = await workspace().session()
+    await session.run(`x = 1\n${change}`)
+    const check = `${NO_CHILD}\n[x, bool(${isSo})]`
+    expect(await session.run(`x = 2\n${check}`)).toMatchObject({ error: null, value: [2, true], stderr: '' })
+    const checkpoint = await session.checkpoint()
+    expect(checkpoint).toMatchObject({ grade: 'whole' })
+    expect(await session.run(`x = 3\n${CRASH}`)).toMatchObject({ state: 'rolled-back', missing: [] })
+    expect(await session.run(check)).toMatchObject({ error: null, value: [2, true], checkpoint: { grade: 'whole' } })
+    const [branch] = await session.branch(1)
+    expect(await branch?.run(check)).toMatchObject({ error: null, value: [2, true] })
+    expect(await session.run(`x = 4\n${CRASH}`)).toMatchObject({ state: 'rolled-back', missing: [] })
+    expect((await session.restore(checkpoint)).missing).toHaveLength(1) // about files, as always
+    expect(await session.run(check)).toMatchObject({ error: null, value: [2, true], stderr: '' })
+  })
+
+  test('the generator of another module named random is not restored, and the rollback says so', async () => {
+    await using session = await workspace().session()
+    await session.run('import sys, random\nsys.modules["random"] = object()\nx = 1')
+    expect(await session.run('x = 2')).toMatchObject({ stderr: '', checkpoint: { grade: 'whole' } })
+    const missing = ['the state of the module random is not restored']
+    expect(await session.run(CRASH)).toMatchObject({ state: 'rolled-back', stderr: '', missing })
+    expect(await session.run('x')).toMatchObject({ value: 2, stderr: '' })
+  })
+
+  const LIMIT = 'no process could be created for its copy: the limit of processes or of memory is reached'
+  test.for([
+    [
+      'whose limit of processes is reached',
+      'import resource as r\nr.setrlimit(r.RLIMIT_NPROC, (0, r.getrlimit(r.RLIMIT_NPROC)[1]))',
+      'r.setrlimit(r.RLIMIT_NPROC, (r.getrlimit(r.RLIMIT_NPROC)[1],) * 2)',
+      LIMIT,
+    ],
+    [
+      'that has no os.fork',
+      'import os\nfork, os.fork = os.fork, None',
+      'os.fork = fork',
+      "its copy could not be made: TypeError: 'NoneType' object is not callable",
+    ],
+    [
+      'that has no signal.getitimer',
+      'import signal\ngetitimer, signal.getitimer = signal.getitimer, None',
+      'signal.getitimer = getitimer',
+      "its copy could not be made: TypeError: 'NoneType' object is not callable",
+    ],
+  ] as const)('the state of a session %s does not count as whole', async ([, change, undo, why]) => {
+    await using session = await workspace().session()
+    await session.run('x = 1')
+    await session.variables() // once the copy is there
+    await session.run(`x = 2\n${change}`) // its copy fails once the result is on its way
+    const told = { grade: 'none', lacks: [`no copy could be made after the last cell: ${why}`] }
+    expect(await session.run('x = 3')).toMatchObject({ state: 'kept', stderr: '', checkpoint: told })
+    expect(await session.run('x = 4')).toMatchObject({ state: 'kept', stderr: '', checkpoint: told })
+    await expect(session.checkpoint()).rejects.toMatchObject({ message: expect.stringContaining(why) as string })
+    const missing = [`the changes of 3 earlier cells: no copy could be made after them: ${why}`]
+    const broken = await session.run(CRASH)
+    expect(broken).toMatchObject({ state: 'rolled-back', missing, checkpoint: { grade: 'whole', lacks: [] } })
+    // What was said about the state that is gone does not stay.
+    expect(await session.run(`x += 10\n${change}`)).toMatchObject({ value: null, checkpoint: { grade: 'whole' } })
+    expect(await session.run(`${undo}\nx`)).toMatchObject({ value: 11, checkpoint: told })
+    await session.variables()
+    expect(await session.run('x')).toMatchObject({ value: 11, checkpoint: { grade: 'whole', lacks: [] } })
+    expect(await session.run(CRASH)).toMatchObject({ state: 'rolled-back', missing: [] })
+    expect(await session.run('x')).toMatchObject({ value: 11 })
+  })
+}
