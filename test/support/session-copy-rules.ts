@@ -102,4 +102,82 @@ export function describeCopies(workspace: () => Workspace): void {
     expect(await session.run(CRASH)).toMatchObject({ state: 'rolled-back', missing: [] })
     expect(await session.run('x')).toMatchObject({ value: 11 })
   })
+
+  test('a cell that has used all descriptors ends, and its state is copied', async () => {
+    await using session = await workspace().session()
+    await session.run('import os, resource\nx = 1')
+    const fill = `try:
+    while True: fds.append(os.open("/dev/null", 0))
+except OSError as error: print(error)
+resource.getrlimit(resource.RLIMIT_NOFILE)`
+    const filled = await session.run(`x = 2\nfds = []\n${fill}`)
+    const stdout = "[Errno 24] Too many open files: '/dev/null'\n"
+    const checkpoint = { grade: 'whole', lacks: [] }
+    expect(filled).toMatchObject({ state: 'kept', stdout, stderr: '', checkpoint })
+    // The limit of the next cell is the same, so it finds none left either.
+    const next = await session.run(`before = len(fds)\n${fill}`)
+    expect(next).toMatchObject({ state: 'kept', stdout, stderr: '', checkpoint, value: filled.value })
+    expect(await session.run('len(fds) == before')).toMatchObject({ value: true })
+    const kept = await session.checkpoint()
+    expect(kept).toMatchObject({ grade: 'whole' })
+    expect(await session.run(`x = 3\n${CRASH}`)).toMatchObject({ state: 'rolled-back', missing: [] })
+    expect(await session.run('x, resource.getrlimit(resource.RLIMIT_NOFILE)')).toMatchObject({
+      value: [2, filled.value],
+    })
+    await session.restore(kept)
+    const emptied = 'for fd in fds: os.close(fd)\nopen("/dev/null").close(); x'
+    expect(await session.run(emptied)).toMatchObject({ value: 2, checkpoint })
+  })
+
+  test('a cell that leaves no descriptor below the hard limit ends, and the next one says why it cannot begin', async () => {
+    await using session = await workspace().session()
+    await session.run('import os, resource\nx = 1')
+    await session.variables()
+    const filled = await session.run(`x = 2
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+try:
+    while True: os.open("/dev/null", 0)
+except OSError: pass`)
+    const lacks = [expect.stringMatching(/^it is not known what a copy would lack: OSError: \[Errno 24\]/) as string]
+    expect(filled).toMatchObject({ state: 'kept', stderr: '', checkpoint: { grade: 'none', lacks } })
+    expect(await session.run('x')).toMatchObject({
+      status: 'crashed',
+      state: 'rolled-back',
+      stderr: 'the cell cannot begin: the process of the session has no descriptor left\n',
+      missing: ['the changes of 1 earlier cells: no copy could be made after them: its copy ended at once'],
+    })
+    expect(await session.run('x')).toMatchObject({ value: 1, checkpoint: { grade: 'whole' } })
+  })
+
+  test('a cell after which nothing can be found out about its process ends with the grade none and the reason', async () => {
+    await using session = await workspace().session()
+    await session.run('import os, sys\nx = 1')
+    const refuse = `refuses = True
+def hook(event, _):
+    if refuses and event == 'os.listdir': raise SystemExit('no lists')
+sys.addaudithook(hook)`
+    const told = (reason: string): object => ({
+      status: 'step-done',
+      state: 'kept',
+      stderr: '',
+      checkpoint: { grade: 'none', lacks: [`${reason}: SystemExit: no lists`] },
+    })
+    expect(await session.run(`x = 2\n${refuse}`)).toMatchObject(told('it is not known what a copy would lack'))
+    const failed = 'no copy could be made after the last cell: its copy could not be made'
+    expect(await session.run('x = 3')).toMatchObject(told(failed))
+    await session.run('refuses = False')
+    await session.variables()
+    expect(await session.run('x')).toMatchObject({ value: 3, checkpoint: { grade: 'whole', lacks: [] } })
+  })
+
+  test('a cell whose end cannot be reported is rolled back at once', async () => {
+    await using session = await workspace().session({ timeoutSec: 60 })
+    await session.run('import sys\nx = 1\ndef hook(event, _): raise ValueError(event)')
+    expect(await session.run('x = 2\nsys.addaudithook(hook)')).toMatchObject({
+      status: 'crashed',
+      state: 'rolled-back',
+      stderr: expect.stringMatching(/^the end of the cell cannot be reported: ValueError: .+\n$/) as string,
+    })
+    expect(await session.run('x')).toMatchObject({ value: 1 })
+  })
 }

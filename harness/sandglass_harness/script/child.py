@@ -85,9 +85,28 @@ def become_a_script_process(fds):
 def open_up():
     """Makes this process dumpable like any other of its uid, and the first candidate for an OOM kill."""
     set_dumpable(True)
+    _write_oom_score(b"1000")
+
+
+def set_oom_score(score):
+    """Sets how soon the kernel ends this process when it is out of memory, also after a script has cleared the dumpable flag, without which root
+    owns the file."""
+    try:
+        _write_oom_score(score)
+    except PermissionError:
+        set_dumpable(True)
+        try:
+            _write_oom_score(score)
+        finally:
+            set_dumpable(False)
+
+
+def _write_oom_score(score):
     fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
-    os.write(fd, b"1000")
-    os.close(fd)
+    try:
+        os.write(fd, score)
+    finally:
+        os.close(fd)
 
 
 def duplicate_above(fd, lowest):

@@ -6,9 +6,10 @@ import time
 
 from ..caps import MAX_MISSING_ITEM_CHARS, MAX_MISSING_ITEMS
 from ..text import cut_head
-from . import descriptors
+from ..script import explain
+from . import descriptors, file_limit
 
-WHOLE, PARTIAL = "whole", "partial"
+WHOLE, PARTIAL, NONE = "whole", "partial", "none"
 MAX_THREADS = 20  # names in a list
 # Libraries that recreate their threads after a fork: a part of the file name, and the number of threads per CPU.
 _SURVIVORS = (("openblas", 1), ("gomp", 1), ("libomp", 1), ("iomp", 1), ("libarrow", 2))
@@ -35,8 +36,12 @@ def find():
 
 
 def describe():
-    """Returns the result of find() as a field of the wire."""
-    grade, lacks = find()
+    """Returns the result of find() as a field of the wire. Never raises, whatever cells have done to Python, because the broker
+    waits for the end of the cell."""
+    try:
+        grade, lacks = file_limit.call(find)
+    except BaseException as error:
+        grade, lacks = NONE, [f"it is not known what a copy would lack: {explain.describe_briefly(error)}"]
     return {"grade": grade, "lacks": cut_items(lacks)}
 
 

@@ -14,11 +14,11 @@ import sys
 import time
 
 from ..caps import MAX_LISTED_NAMES
-from ..libc import process_name, set_dumpable, set_process_name
+from ..libc import process_name, set_process_name
 from ..script import child, descendants, emit, explain, host_tools, runtime, script_process
 from ..script.commands import receive_with_fds
 from ..script.script_process import FRAME_FD
-from . import cell, cells, connections, descriptors, event_loops, grades, output, repairs, variables
+from . import cell, cells, connections, descriptors, event_loops, file_limit, grades, output, repairs, variables
 
 CONTROL_FD = 4
 HEAD_OOM, COPY_OOM = b"1000", b"500"  # the kernel kills a head before the copies that can replace it
@@ -97,7 +97,12 @@ class Head:
         if kind == b"E":
             self._take_frame_socket(fds)
             self._tell_changed_files()
-            self._cells.run(script_process.receive())
+            file_limit.restore()
+            try:
+                self._cells.run(script_process.receive())
+            except BaseException as error:  # the broker would wait until the timeout
+                self._end_fork()
+                _end(f"the end of the cell cannot be reported: {explain.describe_briefly(error)}")
         elif kind == b"F":
             self._fork(fds, **json.loads(message[1:]))
         elif kind == b"H":
@@ -121,6 +126,10 @@ class Head:
     def _fork(self, fds, stays):
         """Forks a copy, which continues in the same loop with the descriptors `fds`: socket for commands, stdout, stderr. Refuses
         a copy that `stays`, for a checkpoint or a branch, if it might wait forever once it is used."""
+        if len(fds) < 3:  # the kernel drops those that exceed the limit; that a socket ends tells the broker
+            for fd in fds:
+                os.close(fd)
+            return
         try:
             deadly = grades.find_deadly() if stays else ()
             if deadly:
@@ -133,7 +142,7 @@ class Head:
                     self._opened = self._noted.opened
             if self._fork_twice(fds, len(os.listdir("/proc/self/task")) == 1):
                 return
-        except Exception as error:
+        except BaseException as error:
             _refuse_fork(fds, _describe_failure(error))
             return
         for fd in fds:
@@ -168,7 +177,7 @@ class Head:
             self._name = name
             try:
                 os.setsid()  # so that signals to the group of the head do not reach its copy
-                _set_oom(COPY_OOM)  # from its first moment: the next cell may run before the copy is done
+                child.set_oom_score(COPY_OOM)  # from its first moment: the next cell may run before the copy is done
                 # Before the second fork, because the first process, in which cells close and lock files, waits until this one ends.
                 descriptors.make_own(self._noted.opened, self._emitter.lock_fd)
                 parent = os.getpid()
@@ -241,7 +250,7 @@ class Head:
         branch."""
         if mark is not None:
             child.lower(child.resource.RLIMIT_RTTIME, mark, mark)
-        _set_oom(HEAD_OOM)
+        child.set_oom_score(HEAD_OOM)
         missing = repairs.apply(self._noted, self._namespace, changed, removes, is_branch) + connections.describe_closed(self._closed)
         self._is_copy = False
         set_process_name(self._name)
@@ -265,6 +274,8 @@ class Head:
     def _take_frame_socket(self, fds):
         """Installs a new socket for each cell, so that no late frame of the last cell, in either direction, is mistaken for one of
         the next."""
+        if not fds:
+            _end("the cell cannot begin: the process of the session has no descriptor left")
         _move(fds[0], FRAME_FD)
         if self._bridge is not None:
             self._bridge.reset()
@@ -283,6 +294,12 @@ def _disconnect():
         os.close(nothing)
     except OSError:  # no descriptor is left
         pass
+
+
+def _end(why):
+    """Ends this process, in which a cell has left too little to go on. The stderr of the cell says why."""
+    os.write(2, f"{why}\n".encode(errors="backslashreplace"))
+    os._exit(1)
 
 
 def _refuse_fork(fds, why):
@@ -309,25 +326,6 @@ def _wait_for(pid):
         return os.waitpid(pid, 0)[1]
     except ChildProcessError:
         return 0
-
-
-def _set_oom(score):
-    try:
-        _write_oom(score)
-    except PermissionError:  # a cell has cleared the dumpable flag, without which root owns the file
-        set_dumpable(True)
-        try:
-            _write_oom(score)
-        finally:
-            set_dumpable(False)
-
-
-def _write_oom(score):
-    fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
-    try:
-        os.write(fd, score)
-    finally:
-        os.close(fd)
 
 
 def _move(fd, target):
