@@ -20,7 +20,7 @@ def encode(frame):
 def decode(line):
     """Parses a line from a script's process. Raises ValueError for a value that the host could not represent."""
     try:
-        frame = json.loads(line.decode(), parse_int=_safe_integer, parse_float=parse_finite, parse_constant=reject_constant)
+        frame = _decode(line.decode())
     except RecursionError:
         raise ValueError("nested too deep") from None
     if not isinstance(frame, dict):
@@ -69,3 +69,7 @@ def parse_finite(digits):
 def reject_constant(name):
     """A `parse_constant` for JSON that rejects NaN and the infinities."""
     raise ValueError(name)
+
+
+# Created once: json.loads would create a decoder for each call.
+_decode = json.JSONDecoder(parse_int=_safe_integer, parse_float=parse_finite, parse_constant=reject_constant).decode
