@@ -25,8 +25,8 @@ export const SESSION_MUTATIONS: readonly Mutation[] = [
     patches: [
       {
         file: `${HARNESS}/broker/session_activity.py`,
-        from: '        self.watch_head_end()\n        self.copies.owe()\n\n    def take_warnings',
-        to: '        self.watch_head_end()\n\n    def take_warnings',
+        from: '        self.watch_head_end()\n        self.copies.owe()\n',
+        to: '        self.watch_head_end()\n',
       },
     ],
     selected: [{ suite: 'session-rollback', titles: ['a session survives'] }],
@@ -58,7 +58,7 @@ export const SESSION_MUTATIONS: readonly Mutation[] = [
     patches: [
       {
         file: `${HARNESS}/broker/session_copies.py`,
-        from: '        if limit and _memory_of(self._owner.head.pid) > limit * MEMORY_SHARE:\n',
+        from: '        if limit and _uses_more_than(limit * MEMORY_SHARE, self._owner.head.pid):\n',
         to: '        if limit == 0:\n',
       },
     ],

@@ -98,7 +98,7 @@ def self_check(zygote_pid, writable_roots, leaked_fds):
         "kernel": os.uname().release,
         "abi": importlib.machinery.EXTENSION_SUFFIXES[0].removeprefix(".").removesuffix(".so"),
         "libc": _libc(),
-        "memory_bytes": _resident(zygote_pid),
+        "memory_bytes": resident_memory(zygote_pid),
         "landlock_abi": landlock_abi(),
         "programs": ",".join(_programs()),
         "gvisor": gvisor,
@@ -120,11 +120,14 @@ def _programs():
     return [name for name in _PROGRAMS if any(os.access(f"{path}/{name}", os.X_OK) for path in _PATH)]
 
 
-def _resident(pid):
+def resident_memory(pid):
     """Returns the resident memory of a process in bytes, shared libraries included; None if the kernel does not show it."""
     try:
-        with open(f"/proc/{pid}/statm") as file:
-            return int(file.read().split()[1]) * _PAGE_BYTES
+        fd = os.open(f"/proc/{pid}/statm", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return int(os.read(fd, 256).split()[1]) * _PAGE_BYTES
+        finally:
+            os.close(fd)
     except (OSError, ValueError, IndexError):
         return None
 

@@ -4,6 +4,7 @@ import os
 import time
 
 from ..text import cut_head
+from . import descriptors
 from .activity import ProcessActivity
 from .cell_activity import LOST, ROLLED_BACK
 from .ending import ending_of
@@ -126,9 +127,9 @@ class SessionActivity(ProcessActivity):
     def prepare_cell(self):
         """Prepares the head for a cell, which watches the head from then on."""
         self.copies.make_owed()
+        self.head.begin_cell()  # first, because it takes the longest to wake up
         self.workspace.watcher.forget(self.head.pid_fd)
         self.files.begin_cell()
-        self.head.begin_cell()
 
     def on_kept(self, run):
         """Called when a cell has ended without a rollback."""
@@ -138,8 +139,14 @@ class SessionActivity(ProcessActivity):
         """Called when the last frame of a cell has been sent."""
         if self.is_ending or self.step.name is not None:
             return
+        self.workspace.channel.update_write_watch()  # at once, because the host waits for that frame
         self.watch_head_end()
         self.copies.owe()
+        self.workspace.after_flush(self._prepare_next_cell)
+
+    def _prepare_next_cell(self):
+        if self.is_ready and descriptors.are_left():
+            self.head.prepare_cell()
 
     def take_warnings(self):
         """Returns the warnings about the time between two cells."""

@@ -85,7 +85,7 @@ class SessionCopies:
         if self._owner.workspace.copies_unavailable_reason is not None:
             return self._owner.workspace.copies_unavailable_reason
         limit = self._owner.memory_limit
-        if limit and _memory_of(self._owner.head.pid) > limit * MEMORY_SHARE:
+        if limit and _uses_more_than(limit * MEMORY_SHARE, self._owner.head.pid):
             return f"the session uses more than {MEMORY_SHARE:.0%} of its memory limit"
         if not descriptors.are_left():
             return descriptors.NONE_LEFT
@@ -263,6 +263,12 @@ class SessionCopies:
         self._forks.remove(fork)
         self.drop(fork.process)
         fork.failed(why)
+
+
+def _uses_more_than(size, pid):
+    """True if a process has more than `size` bytes of anonymous and shared memory."""
+    resident = integrity.resident_memory(pid)  # mapped files included; the kernel needs a third of the time for it
+    return (resident is None or resident > size) and _memory_of(pid) > size
 
 
 def _memory_of(pid):

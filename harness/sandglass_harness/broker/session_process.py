@@ -28,6 +28,7 @@ class SessionProcess:
         self.out_fd = self._pipe() if out_fd is None else out_fd
         self.err_fd = self._pipe() if err_fd is None else err_fd
         self.socket = None
+        self._next = None  # both ends of the socket of the next cell
         self.pid = self.pid_fd = None
 
     def _pipe(self):
@@ -59,10 +60,16 @@ class SessionProcess:
         except OSError:
             pass
 
+    def prepare_cell(self):
+        """Creates the socket of the next cell, ahead of its request."""
+        if self._next is None:
+            self._next = socket.socketpair()
+            self._next[0].setblocking(False)
+
     def begin_cell(self):
         """Sends it a new socket for the request and the frames of a cell."""
-        self.socket, end = socket.socketpair()
-        self.socket.setblocking(False)
+        self.prepare_cell()
+        (self.socket, end), self._next = self._next, None
         self.tell(b"E", fds=[end.fileno()])
         end.close()
 
@@ -136,6 +143,9 @@ class SessionProcess:
         """Closes the broker's ends."""
         self.close_ends()
         self.end_cell()
+        for end in self._next or ():
+            end.close()
+        self._next = None
         self.control.close()
         for fd in (self.out_fd, self.err_fd, self.pid_fd):
             if fd is not None:

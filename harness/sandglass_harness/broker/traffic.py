@@ -29,9 +29,9 @@ class Traffic:
 
     def start(self, body=None):
         """Sends the process its request, and starts to listen. `body` holds the chunks of the request's second part."""
-        self._listen(True)
         self.run.to_child.put_request(self.run.make_request(), body)
-        self._write()
+        self._write()  # first, because the process waits for it
+        self._listen(True)
 
     def pass_answer(self, line):
         """Forwards an answer to a tool call to the script."""

@@ -3,11 +3,13 @@
 import json
 import os
 import signal
+import socket
 import struct
 import subprocess
 import unittest
 from unittest import mock
 
+from sandglass_harness.broker import integrity, session_copies
 from sandglass_harness.broker.cell_activity import CellActivity
 from sandglass_harness.broker.keepers import KeptSpare
 from sandglass_harness.broker.session_activity import SessionActivity
@@ -126,6 +128,26 @@ class SessionFamilyTest(unittest.TestCase):
         self.keeper.send(GONE)
         self.workspace.turn()
         self.assertEqual(first_command()[:1], b"H")
+
+    def test_the_socket_of_a_cell_may_exist_before_it_and_is_closed_with_its_process(self):
+        before, head = len(os.listdir("/proc/self/fd")), self.process()
+        for is_prepared in (True, False):
+            if is_prepared:
+                head.prepare_cell()
+            head.begin_cell()
+            _, (end,), _, _ = socket.recv_fds(head._control_end, 16, 1)
+            with head.take_cell_socket() as own, socket.socket(fileno=end) as other:
+                own.send(b"request")
+                self.assertEqual(other.recv(16), b"request")
+        head.prepare_cell()
+        head.close()
+        self.assertEqual(len(os.listdir("/proc/self/fd")), before)
+
+    def test_the_memory_of_a_process_counts_without_the_files_that_it_maps(self):
+        resident, own = integrity.resident_memory(os.getpid()), session_copies._memory_of(os.getpid())
+        found = [session_copies._uses_more_than(size, os.getpid()) for size in (own // 2, (own + resident) // 2, 2 * resident)]
+        self.assertEqual(found, [True, False, False])
+        self.assertFalse(session_copies._uses_more_than(0, 1 << 30))
 
     def test_a_copy_that_closes_its_socket_does_not_answer(self):
         branch, _ = self.start_branch()
