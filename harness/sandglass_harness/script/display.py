@@ -76,11 +76,12 @@ def show_picture(value):
 
 
 def rehearse(value, emitter):
-    """Encodes a display without sending it, so that the memory is warm for the first display of a script."""
+    """Creates a display and hands it to a silent emitter, so that the memory is warm for the first display of a script."""
     from . import bundle
 
-    data, left_out = bundle.bundle_of(value)
-    emitter.line_of({"type": "display", "kind": "result", "data": data, "left_out": left_out})
+    data, left_out = bundle.bundle_of(value, {})
+    emitter.hold_line(emitter.line_of({"type": "display", "kind": "result", "data": data, "left_out": left_out[:MAX_LEFT_OUT]}))
+    bundle.figure_of(value)
 
 
 def _show(value, kind, options):

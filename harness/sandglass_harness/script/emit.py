@@ -35,6 +35,7 @@ class Emitter:
         self._fd = fd
         self._lock = threading.Lock()
         self._between_processes = None
+        self.forks_write = True  # False while a fork is no writer: a copy of a session, which gets another socket
         self._held = []  # lines to write together with the next one
         self._main_writes = False
         self._can_wait = True
@@ -123,23 +124,26 @@ class Emitter:
             if shared is not None:
                 fcntl.lockf(shared, fcntl.LOCK_EX)
             try:
-                view = memoryview(data)
-                while view:
-                    view = view[os.write(self._fd, view) :]
+                self._put(data)
             finally:
                 if shared is not None:
                     fcntl.lockf(shared, fcntl.LOCK_UN)
 
+    def _put(self, data):
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._fd, view) :]
+
     @property
     def lock_fd(self):
-        """The file by which several processes lock the socket; None before the first fork."""
+        """The file by which several processes lock the socket; None before the first fork of a writer."""
         return self._between_processes
 
     def before_fork(self):
         """Waits for threads that write. From then on, writers also acquire a lock that forked children share."""
         if not self._is_in_handler():
             self._lock.acquire()
-        if self._between_processes is None:
+        if self._between_processes is None and self.forks_write:
             self._between_processes = os.memfd_create(_LOCK_NAME, os.MFD_CLOEXEC)
 
     def after_fork_in_parent(self):
@@ -169,10 +173,10 @@ class Emitter:
 
 
 class SilentEmitter(Emitter):
-    """An emitter that drops its frames."""
+    """An emitter that drops its frames. Without a descriptor it makes no system call."""
 
-    def _write(self, data):
-        with self._lock:
+    def _put(self, data):
+        if self._fd is not None:
             os.write(self._fd, data[:0])
 
 

@@ -23,7 +23,7 @@ class Cells:
     def __init__(self, namespace, emitter, make_bridge, describe=None):
         self._namespace = namespace
         self._scope = namespace.scope
-        self._emitter = emitter
+        self._emitter, self._silent = emitter, emit.SilentEmitter(None)
         self._make_bridge = make_bridge
         self._describe = describe
         self._sources = {}  # the Python tools that were loaded, by name
@@ -70,17 +70,16 @@ class Cells:
         """Does what every cell does, without an effect. After a fork, memory is shared with the copy until it is written to, and
         these page faults would dominate the time of a short cell."""
         try:
-            request = script_process.parse(_REHEARSAL)
+            request, silent = script_process.parse(bytearray(_REHEARSAL)), self._silent
             self._restore_environment({}, self._take_secrets(request["secrets"]))
             emit.allow_interrupt(False)
             emit.disarm()
-            runtime.load_sources([], self._scope, self._emitter)
+            runtime.load_sources([], self._scope, silent)
             self._scope.update(request["inputs"])
             value = cells.rehearse()
-            if not _is_large(value):
-                to_json_with_nulls(value)
-            display.rehearse(value, self._emitter)
-            encode({"type": "finished", "checkpoint": self._describe and self._describe()})
+            self._show(value, silent)
+            display.rehearse(value, silent)
+            silent.send_line(self._finished_line())
         except Exception:  # cells have changed Python, or memory is short; the next cell reports it
             pass
 
@@ -96,7 +95,7 @@ class Cells:
                 value = cells.run(request["script"], request["cell"]["number"], self._namespace)
                 runtime.end_fork(self._pid)
                 if value is not cells.NOTHING:
-                    self._show(value)
+                    self._show(value, self._emitter)
                     if value is not None:
                         display.show_result(value)
             finally:
@@ -108,7 +107,7 @@ class Cells:
             return runtime.report_ending(self._emitter, error, request["timeout_text"], note=note)[1]
         return 0
 
-    def _show(self, value):
+    def _show(self, value, emitter):
         """Sends the value of a cell if JSON can represent it."""
         try:
             if _is_large(value):
@@ -116,9 +115,9 @@ class Cells:
             plain, nulls = to_json_with_nulls(value)
         except Exception:  # also from methods of the value
             return
-        line = self._emitter.line_of({"type": "value", "data": plain, **({} if nulls is None else {"nan_as_null": nulls})})
+        line = emitter.line_of({"type": "value", "data": plain, **({} if nulls is None else {"nan_as_null": nulls})})
         if len(line) <= MAX_VALUE_BYTES:
-            self._emitter.hold_line(line)
+            emitter.hold_line(line)
 
     def _give_tools(self, request):
         """Replaces the tools of the last cell by those of this one. Returns False after it has reported a failure."""
@@ -163,14 +162,15 @@ class Cells:
 
     def _send_finished(self):
         runtime.flush_streams()
-        frame = {"type": "finished"}
-        if self._describe is not None:
-            frame["checkpoint"] = self._describe()
+        line = self._finished_line()
         try:
             # Written by the emitter, because a thread that still runs may be in the middle of a line.
-            self._emitter.send_line(encode(frame))
+            self._emitter.send_line(line)
         except (OSError, emit.ScriptTimeout):  # an alarm that was deferred to the end of a line
             pass
+
+    def _finished_line(self):
+        return encode({"type": "finished", **({} if self._describe is None else {"checkpoint": self._describe()})})
 
 
 def _is_large(value):

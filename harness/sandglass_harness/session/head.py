@@ -155,6 +155,7 @@ class Head:
         """Returns True in the copy. Its parent ends at once, so that the keeper adopts it and a cell that waits for its children
         does not see it."""
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD,))
+        self._emitter.forks_write = False
         adopts = descendants.adopts_orphans()  # a cell can make this process adopt them, in place of the keeper
         if adopts:
             descendants.adopt(False)
@@ -163,6 +164,7 @@ class Head:
         finally:
             if adopts:
                 descendants.adopt(True)
+            self._emitter.forks_write = True
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def _fork_child(self, fds, is_alone):

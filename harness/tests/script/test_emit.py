@@ -177,6 +177,19 @@ class EmitterTest(unittest.TestCase):
         names = ["child 0", "child 1", "child 2", "main", "thread 0", "thread 1"]
         self.assertEqual(got, [(name, n, 100_000) for name in names for n in range(12)])
 
+    def test_a_fork_that_is_no_writer_leaves_writers_without_the_lock_between_processes(self):
+        def fork_twice():
+            emit.use(emitter := emit.Emitter(1))
+            found = []
+            for emitter.forks_write in (False, True):
+                if os.fork() == 0:
+                    os._exit(0)
+                os.wait()
+                found.append(emitter.lock_fd is not None)
+            return found
+
+        self.assertEqual(forked.call(fork_twice), [False, True])
+
     def test_a_fork_in_the_middle_of_a_threads_line_waits_for_its_end(self):
         read, write = self.pipe()
         told, tell = os.pipe()
