@@ -98,6 +98,7 @@ shared = mmap.mmap(-1, 2); shared[:] = b"ab"`)
     expect(await session.run(waits, { timeoutSec: 20 })).toMatchObject({ status: 'step-done', value: true })
     expect(await other?.run('1')).toMatchObject({ status: 'step-done', value: 1 })
     await events?.return?.()
+    await Promise.all([unread?.close(), other?.close()])
   })
 
   test('what a branch lacks is told without secrets', async () => {

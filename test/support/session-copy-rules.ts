@@ -48,6 +48,7 @@ export function describeCopies(workspace: () => Workspace): void {
     expect(await session.run(check)).toMatchObject({ error: null, value: [2, true], checkpoint: { grade: 'whole' } })
     const [branch] = await session.branch(1)
     expect(await branch?.run(check)).toMatchObject({ error: null, value: [2, true] })
+    await branch?.close()
     expect(await session.run(`x = 4\n${CRASH}`)).toMatchObject({ state: 'rolled-back', missing: [] })
     expect((await session.restore(checkpoint)).missing).toHaveLength(1) // about files, as always
     expect(await session.run(check)).toMatchObject({ error: null, value: [2, true], stderr: '' })
@@ -180,5 +181,63 @@ sys.addaudithook(hook)`
       stderr: expect.stringMatching(/^the end of the cell cannot be reported: ValueError: .+\n$/) as string,
     })
     expect(await session.run('x')).toMatchObject({ value: 1 })
+  })
+
+  test('duplicates of stdout and stderr go on after a rollback, a restore and in a branch', async () => {
+    await using session = await workspace().session()
+    await session.run(`import os, sys
+saved = os.dup(2); os.dup2(1, 2) # stderr goes to stdout
+sys.stdout = os.fdopen(os.dup(1), "w", buffering=1); print("before")`)
+    const prints = 'print("out"); os.write(2, b"also out\\n"); os.write(saved, b"err\\n"); None'
+    const printed = { error: null, stdout: 'out\nalso out\n', stderr: 'err\n' }
+    expect(await session.run(prints)).toMatchObject(printed)
+    const checkpoint = await session.checkpoint()
+    expect(await session.run(CRASH)).toMatchObject({ state: 'rolled-back', missing: [] })
+    expect(await session.run(prints)).toMatchObject(printed)
+    const [branch] = await session.branch(1)
+    expect(branch?.missing).toEqual([])
+    expect(await branch?.run(prints)).toMatchObject(printed)
+    expect(await branch?.run(CRASH)).toMatchObject({ state: 'rolled-back', missing: [] })
+    expect(await branch?.run(prints)).toMatchObject(printed)
+    await branch?.close()
+    await session.restore(checkpoint)
+    expect(await session.run(prints)).toMatchObject(printed)
+    expect(await session.run(`os.dup2(saved, 2)\n${prints}`)).toMatchObject({
+      stdout: 'out\n',
+      stderr: 'also out\nerr\n',
+    })
+  })
+
+  test('stdout that goes to a file still does after a rollback, and can be given back', async () => {
+    await using session = await workspace().session()
+    await session.run(
+      'import os\nsaved, log = os.dup(1), open("stdout.log", "w+")\nos.dup2(log.fileno(), 1); print("before", flush=True)',
+    )
+    const broken = await session.run(`print("lost", flush=True); ${CRASH}`)
+    expect(broken).toMatchObject({ state: 'rolled-back', missing: [] })
+    const content = 'open("stdout.log").read()'
+    expect(await session.run(`print("after", flush=True); ${content}`)).toMatchObject({
+      stdout: '',
+      value: 'before\nafter\n',
+    })
+    expect(await session.run(`_ = os.dup2(saved, 1); print("again"); ${content}`)).toMatchObject({
+      stdout: 'again\n',
+      value: 'before\nafter\n',
+    })
+    expect(await session.run(CRASH)).toMatchObject({ state: 'rolled-back', missing: [] })
+    expect(await session.run('print("again")')).toMatchObject({ stdout: 'again\n' })
+  })
+
+  test('stdout that goes to a pipe is output again after a rollback, which names the pipe, and one that is closed stays so', async () => {
+    await using session = await workspace().session()
+    await session.run('import os\nread, write = os.pipe(); saved = os.dup(1); os.dup2(write, 1); os.close(write)')
+    const missing = [expect.stringMatching(/^pipes and sockets are closed: .*\bpipe 1\b/)]
+    expect(await session.run(CRASH)).toMatchObject({ state: 'rolled-back', missing })
+    expect(await session.run('print("out")')).toMatchObject({ error: null, stdout: 'out\n' })
+    await session.run('os.close(1)')
+    expect(await session.run(CRASH)).toMatchObject({ state: 'rolled-back' })
+    const dead = 'try: os.write(1, b"x")\nexcept OSError as error: found = error.errno\nfound'
+    expect(await session.run(dead)).toMatchObject({ value: 9 })
+    expect(await session.run('_ = os.dup2(saved, 1); print("out")')).toMatchObject({ stdout: 'out\n' })
   })
 }

@@ -7,9 +7,11 @@ import stat
 MAX_NAMED = 20
 
 
-def close(kept, replaced):
+def close(kept, replaced, renewed, outputs):
     """Replaces each pipe, socket and terminal, except the descriptors `kept`, by a socket without a peer. Returns the names of the
-    lost ones, except `replaced`, which the repairs recreate. The programs at the other ends do not outlive a rollback."""
+    lost ones, except `replaced`, which the repairs recreate. The programs at the other ends do not outlive a rollback. A duplicate
+    of an output pipe becomes one of the new pipe: `renewed` maps the identity of the old one to the descriptor of the new one.
+    `outputs` maps 1 and 2 to the new pipes, which stand in for others there."""
     import _socket
 
     ours, peer = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
@@ -20,11 +22,13 @@ def close(kept, replaced):
             fd = int(name)
             if fd in kept or fd == ours.fileno():
                 continue
-            kind = _kind_of(fd)
-            if kind is not None:
-                os.dup2(ours.fileno(), fd, os.get_inheritable(fd))
-                if fd not in replaced:
-                    closed.append(f"{kind} {fd}")
+            kind, identity = _look_at(fd)
+            if kind is None:
+                continue
+            new = renewed.get(identity)
+            os.dup2(outputs.get(fd, ours.fileno()) if new is None else new, fd, os.get_inheritable(fd))
+            if new is None and fd not in replaced:
+                closed.append(f"{kind} {fd}")
     finally:
         ours.close()
     return closed
@@ -38,13 +42,23 @@ def describe_closed(closed):
     return [f"pipes and sockets are closed: {', '.join(closed[:MAX_NAMED])}{f' and {more} more' if more > 0 else ''}"]
 
 
-def _kind_of(fd):
+def identity_of(fd):
+    """Returns what tells a pipe from all others."""
+    status = os.fstat(fd)
+    return status.st_dev, status.st_ino
+
+
+def _look_at(fd):
+    """Returns (kind, identity); the kind is None for what is not closed."""
     try:
-        mode = os.fstat(fd).st_mode
+        status = os.fstat(fd)
+        mode, kind = status.st_mode, None
         if stat.S_ISFIFO(mode):
-            return "pipe"
-        if stat.S_ISSOCK(mode):
-            return "socket"
-        return "terminal" if stat.S_ISCHR(mode) and os.isatty(fd) else None
+            kind = "pipe"
+        elif stat.S_ISSOCK(mode):
+            kind = "socket"
+        elif stat.S_ISCHR(mode) and os.isatty(fd):
+            kind = "terminal"
+        return kind, (status.st_dev, status.st_ino)
     except OSError:  # the descriptor of the listing itself
-        return None
+        return None, None

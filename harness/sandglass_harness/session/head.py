@@ -53,6 +53,7 @@ class Head:
         self._cells = cell.Cells(self._namespace, self._emitter, self._make_bridge, grades.describe)
         self._blocks = 0
         self._closed = []
+        self._outputs = [connections.identity_of(fd) for fd in (1, 2)]
         self._noted = None  # recorded in the process that ran the last cell; a copy of a copy keeps it
         self._opened = ()  # as the copy recorded it that a rollback of the next cell returns to
         self._is_copy = False
@@ -207,17 +208,21 @@ class Head:
         _move(control, CONTROL_FD)
         if is_alone:
             output.drop()
-        for fd, target in ((out, 1), (err, 2)):
-            os.dup2(fd, target)
-            os.close(fd)
-        if not is_alone:
+        else:
             output.renew()
-        closed = connections.close({0, 1, 2, FRAME_FD, CONTROL_FD}, event_loops.find_replaced(self._namespace))
-        self._closed = self._closed if was_copy else closed
+        self._renew_connections(out, err, was_copy)
         self._emitter.separate()
         while os.getppid() == parent:
             time.sleep(0.000_05)
         self._answer(b"Y", None)
+
+    def _renew_connections(self, out, err, was_copy):
+        old, self._outputs = self._outputs, [connections.identity_of(fd) for fd in (out, err)]
+        kept, replaced = {0, FRAME_FD, CONTROL_FD, out, err}, event_loops.find_replaced(self._namespace)
+        closed = connections.close(kept, replaced, dict(zip(old, (out, err))), {1: out, 2: err})
+        self._closed = self._closed if was_copy else closed
+        os.close(out)
+        os.close(err)
 
     def _has_command(self):
         """True if a command of the broker can be read."""

@@ -9,11 +9,17 @@ def drop():
     could wait for a thread that prints while nobody reads."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     for fd, stream in ((1, sys.__stdout__), (2, sys.__stderr__)):
+        try:
+            own = os.dup(fd)
+        except OSError:  # a cell has closed it
+            continue
         os.dup2(nothing, fd)
         try:
             stream.flush()
         except Exception:  # a cell has closed it
             pass
+        os.dup2(own, fd)
+        os.close(own)
     os.close(nothing)
 
 
