@@ -182,6 +182,66 @@ for file in (again, head, large, added): file.flush()`
     expect([await contents(), await look()]).toEqual([spoilt, [200_004, 200_004]])
   })
 
+  test('after a rollback and in a branch, descriptors share the positions in files that they shared before', async () => {
+    await using session = await workspace().session()
+    await session.run(`import os
+log = open("dup.txt", "w"); same = os.dup(log.fileno())
+log.write("one\\n"); log.flush(); os.write(same, b"two\\n")
+first, second = (open("dup.txt", "rb", buffering=0) for _ in range(2))`)
+    const use = (
+      text: string,
+    ): string => `first.read(4); log.write("${text}\\n"); log.flush(); os.write(same, b"again\\n")
+[open("dup.txt").read(), first.tell(), second.tell()]`
+    expect((await session.run('os.write(same, b"bad"); first.read(); os._exit(1)')).missing).toEqual([])
+    const [branch] = await session.branch(1)
+    const before = 'one\ntwo\n'
+    expect((await session.run(use('three'))).value).toEqual([`${before}three\nagain\n`, 4, 0])
+    await session.run('log.truncate(8)')
+    expect((await branch?.run(use('branch')))?.value).toEqual([`${before}branch\nagain\n`, 4, 0])
+  })
+
+  test('a directory that is read half-way is read on after a rollback', async () => {
+    await using session = await workspace().session()
+    await session.run(`import os; os.mkdir("many")
+for n in range(1500): open(f"many/a name of a file that is long enough to fill a buffer {n}", "w").close()
+entries = os.scandir("many"); next(entries)`)
+    expect((await session.run('len(list(entries)); os._exit(1)')).missing).toEqual([])
+    expect((await session.run('len({each.name for each in entries})')).value).toBe(1499)
+  })
+
+  test('files that cannot be opened again, and open files beyond the first 1000, are named', async () => {
+    await using session = await workspace().session()
+    await session.run('import os, resource; log = open("sealed.txt", "w"); os.chmod("sealed.txt", 0o444)')
+    const shared = 'sealed.txt: it cannot be opened again, so copies of the session share its position and locks'
+    expect((await session.run('os._exit(1)')).missing).toEqual([shared])
+    const limit =
+      'most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]; resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))'
+    await session.run(`${limit}\nfiles = [open("many.txt", "w") for _ in range(1000)]`)
+    expect((await session.run('os._exit(1)')).missing).toEqual([
+      shared,
+      'descriptors beyond the first 1000: not restored',
+    ])
+  })
+
+  test('an eventfd that a cell has signalled is named', async () => {
+    await using session = await workspace().session()
+    await session.run('import os; event = os.eventfd(2)')
+    expect((await session.run('os._exit(1)')).missing).toEqual([])
+    const { missing } = await session.run('os.eventfd_write(event, 5); os._exit(1)')
+    expect(missing).toEqual([expect.stringMatching(/^eventfd \d+: its count is not restored$/)])
+  })
+
+  test('a rollback restores files where a test of the cells replaces functions of Python', async () => {
+    await using session = await workspace().session()
+    await session.run(`import os, unittest.mock
+log = open("mocked.txt", "w"); log.write("one\\n"); log.flush()
+mocks = [unittest.mock.patch("os.listdir", return_value=[]), unittest.mock.patch("builtins.open", unittest.mock.mock_open())]
+for mock in mocks: mock.start()`)
+    await crash(session, 'bad')
+    await session.run(write('two'))
+    expect(await contentOf('mocked.txt')).toBe('one\ntwo\n')
+  })
+
   test('a lock of flock ends when a cell closes its file, also beside a checkpoint', async () => {
     await using session = await workspace().session()
     await session.run(`import fcntl; lock, other = open("closed.lock", "w"), open("kept.lock", "w"); ${lockIt('lock')}`)

@@ -1,7 +1,6 @@
-"""Records the open descriptors of a process, and reopens those of files in a forked copy.
+"""Records the open descriptors of a process, and restores those of files in a forked copy.
 
-A fork shares the open file descriptions of its origin: positions, and locks of flock(2), which last until every process has closed
-the file. It does not inherit locks of fcntl(2).
+A fork sees what its origin writes, and does not inherit locks of fcntl(2).
 """
 
 import fcntl
@@ -9,23 +8,27 @@ import os
 import stat
 import struct
 
+from . import own_files
+
 MAX_NOTED = 1000
 MAX_NAMES = 20  # names of shared memory in a message
-SAMPLED = 32 << 10  # bytes at the start, and at the end, of a file's old content, by which a rollback finds that it was overwritten
-_KEPT_FLAGS = os.O_ACCMODE | os.O_APPEND | os.O_NONBLOCK | os.O_SYNC | os.O_DSYNC | getattr(os, "O_DIRECT", 0)
 _OF_DESCRIPTION = ("FLOCK", "OFDLCK")  # the kinds of locks that belong to an open file description
+_SHARED = "it cannot be opened again, so copies of the session share its position and locks"
+_COUNT_STAYS = "stays shared with the session that this branch comes from"
 _LOCK_STAYS = "the lock stays with the session that this branch comes from"
+_listdir, _open = os.listdir, open  # as they were before any cell, because a test in a cell may replace them
 _SQLITE_LOCKS = range(0x40000000, 0x40000000 + 512)  # the bytes that SQLite locks during a transaction
 
 
 class Noted:
     """An open descriptor at the time of a checkpoint."""
 
-    __slots__ = ("fd", "flags", "is_changed", "is_shared", "locks", "mtime_ns", "position", "sample", "sampled", "size", "stat")
+    __slots__ = ("count", "fd", "flags", "is_changed", "is_shared", "locks", "mtime_ns", "position", "sample", "sampled", "size", "stat")
 
     def __init__(self, fd, status, position, flags, locks):
         self.fd, self.stat, self.position, self.flags, self.locks = fd, status, position, flags, locks
         self.size, self.mtime_ns = status.st_size, status.st_mtime_ns
+        self.count = None  # of an eventfd
         self.is_changed = False  # True if others have changed the file since
         self.is_shared = False  # True in a copy that could not open the file again
         self.sample = None  # of the content, in a copy; None if it could not be read
@@ -33,7 +36,7 @@ class Noted:
 
     @property
     def is_file(self):
-        """True for a regular file that has a position."""
+        """True for a regular file or a directory. Both have a position."""
         return self.position is not None
 
     @property
@@ -68,14 +71,16 @@ class Noted:
 
 
 def note():
-    """Returns the open descriptors, at most MAX_NOTED."""
+    """Returns the open descriptors. One more than MAX_NOTED stands for further ones."""
     found = []
-    for name in os.listdir("/proc/self/fd")[:MAX_NOTED]:
+    for name in _listdir("/proc/self/fd"):
         fd = int(name)
+        if len(found) > MAX_NOTED:
+            break
         try:
             status = os.fstat(fd)
-            if not stat.S_ISREG(status.st_mode):
-                found.append(Noted(fd, status, None, 0, ()))
+            if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
+                found.append(_note_other(fd, status))
                 continue
             flags = fcntl.fcntl(fd, fcntl.F_GETFL)
             if flags & os.O_PATH:
@@ -86,14 +91,11 @@ def note():
     return found
 
 
-def make_own(noted, skipped=None):
-    """Opens the files of this process again, a fork that becomes a copy, except the descriptor `skipped`. Otherwise a lock of flock
-    would last as long as the copy when a cell closes the file. Records a sample of what they contain. Never raises an OSError."""
-    for each in noted:
-        if each.is_file and each.fd != skipped and each.is_here():
-            each.is_shared = not _reopen(each)
-            if each.is_written and each.sampled is None:  # a copy of a copy has the first one
-                each.sample, each.sampled = _sample(each.fd, each.size), each.size
+def _note_other(fd, status):
+    noted = Noted(fd, status, None, 0, ())
+    if stat.S_IFMT(status.st_mode) == 0:  # it belongs to no file system, such as an eventfd
+        noted.count = _count_of(fd)
+    return noted
 
 
 def find_transactions():
@@ -142,28 +144,19 @@ def restore(noted, removes=False, is_branch=False):
             messages += _restore_file(each, sizes[each.fd], each.fd in overwritten, removes)
     for each in files:  # last, because closing any descriptor of a file drops the process's locks on it
         messages += _lock_again(each, is_branch) if each.is_here() else ()
+    messages += _describe_counts(noted, is_branch)
+    if len(noted) > MAX_NOTED:
+        messages.append(f"descriptors beyond the first {MAX_NOTED}: not restored")
     return list(dict.fromkeys(messages))
 
 
 def _restore_file(each, now, is_overwritten, removes):
+    messages = [f"{_base_name(each)}: {_SHARED}"] if each.is_shared else []
     try:
         os.lseek(each.fd, each.position, os.SEEK_SET)
-        return _restore_size(each, now, is_overwritten, removes) if each.is_written else []
+        return messages + (_restore_size(each, now, is_overwritten, removes) if each.is_written else [])
     except OSError as error:
-        return [f"{_base_name(each)}: {error.strerror}"]
-
-
-def _reopen(each):
-    """Returns False if the file cannot be opened again, for example because its mode has changed."""
-    if any(kind == "LEASE" for kind, *_ in each.locks):  # which opening would break
-        return False
-    try:
-        own = os.open(f"/proc/self/fd/{each.fd}", each.flags & _KEPT_FLAGS | os.O_CLOEXEC)
-    except OSError:
-        return False
-    os.dup2(own, each.fd, inheritable=os.get_inheritable(each.fd))
-    os.close(own)
-    return True
+        return [*messages, f"{_base_name(each)}: {error.strerror}"]
 
 
 def _restore_size(each, now, is_overwritten, removes):
@@ -188,25 +181,7 @@ def _is_overwritten(each, now):
     if not has_grown and each.is_changed:  # so the sample is older
         return False
     # Also of a file that seems unchanged, because two changes within a tick of the kernel's clock have the same time.
-    return each.sample is not None and _sample(each.fd, each.sampled) != each.sample
-
-
-def _sample(fd, size):
-    """Returns a hash of the start and the end of the first `size` bytes of a file, None if it cannot be read. Reads little, because
-    cells wait for it."""
-    if size == 0:
-        return 0
-    try:
-        own = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)  # the descriptor may be for writing only
-    except OSError:
-        return None
-    try:
-        end = max(size - SAMPLED, 0)
-        return hash((os.pread(own, min(size, SAMPLED), 0), os.pread(own, size - end, end)))
-    except OSError:
-        return None
-    finally:
-        os.close(own)
+    return each.sample is not None and own_files.sample(each.fd, each.sampled) != each.sample
 
 
 def _lock_again(each, is_branch):
@@ -238,10 +213,16 @@ def _disable(fd):
     os.close(nothing)
 
 
+def _describe_counts(noted, is_branch):
+    """Returns messages about eventfds, which a fork shares."""
+    changed = [each.fd for each in noted if each.count is not None and (is_branch or _count_of(each.fd) != each.count)]
+    return [f"eventfd {fd}: its count {_COUNT_STAYS if is_branch else 'is not restored'}" for fd in changed]
+
+
 def find_shared_memory():
     """Returns the names of shared memory that this process can write to."""
     found = []
-    with open("/proc/self/maps", "rb") as lines:
+    with _open("/proc/self/maps", "rb") as lines:
         for line in lines:
             fields = line.split(None, 5)
             if fields[1][1:2] == b"w" and fields[1][3:4] == b"s":
@@ -253,15 +234,26 @@ def find_shared_memory():
 
 def _locks_of(fd):
     """Returns (kind, is exclusive, start, length) of this process's locks on a file. A length of 0 means to the end."""
-    with open(f"/proc/self/fdinfo/{fd}", "rb") as file:
-        text = file.read(1 << 16)
     found = []
-    for line in text.splitlines():
+    for line in _info_of(fd):
         if line.startswith(b"lock:"):
             _, _, kind, _, way, *_, start, end = line.split()
             first = int(start)
             found.append((kind.decode(), way == b"WRITE", first, 0 if end == b"EOF" else int(end) - first + 1))
     return tuple(found)
+
+
+def _count_of(fd):
+    """Returns the count of an eventfd, None for another descriptor."""
+    try:
+        return next((line for line in _info_of(fd) if line.startswith(b"eventfd-count:")), None)
+    except OSError:
+        return None
+
+
+def _info_of(fd):
+    with _open(f"/proc/self/fdinfo/{fd}", "rb") as file:
+        return file.read(1 << 16).splitlines()
 
 
 def _base_name(each):

@@ -18,7 +18,7 @@ from ..libc import process_name, set_process_name
 from ..script import child, descendants, emit, explain, host_tools, runtime, script_process
 from ..script.commands import receive_with_fds
 from ..script.script_process import FRAME_FD
-from . import cell, cells, connections, descriptors, event_loops, file_limit, grades, output, repairs, variables
+from . import cell, cells, connections, descriptors, event_loops, file_limit, grades, output, own_files, repairs, variables
 
 CONTROL_FD = 4
 HEAD_OOM, COPY_OOM = b"1000", b"500"  # the kernel kills a head before the copies that can replace it
@@ -182,7 +182,7 @@ class Head:
                 os.setsid()  # so that signals to the group of the head do not reach its copy
                 child.set_oom_score(COPY_OOM)  # from its first moment: the next cell may run before the copy is done
                 # Before the second fork, because the first process, in which cells close and lock files, waits until this one ends.
-                descriptors.make_own(self._noted.opened, self._emitter.lock_fd)
+                own_files.make_own(self._noted.opened, self._emitter.lock_fd)
                 parent = os.getpid()
                 if os.fork():
                     os._exit(0)

@@ -5,7 +5,7 @@ import os
 import signal
 import time
 
-from sandglass_harness.session import cells, descriptors, grades, repairs
+from sandglass_harness.session import cells, descriptors, grades, own_files, repairs
 
 from .. import forked
 
@@ -37,7 +37,7 @@ def _play(before, bad, after, between, removes):
         finally:
             os.kill(os.getpid(), signal.SIGKILL)
     os.setpgid(0, 0)
-    descriptors.make_own(noted.opened)
+    own_files.make_own(noted.opened)
     os.close(write)
     with open(read) as changes:  # ends with the origin
         changed = json.loads(changes.read())
