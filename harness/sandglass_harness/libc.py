@@ -10,9 +10,12 @@ PR_GET_NO_NEW_PRIVS = 39
 PR_SET_SECCOMP = 22
 PR_SET_TIMERSLACK = 29
 SECCOMP_MODE_FILTER = 2
+PROT_READ_WRITE = 0x1 | 0x2
+MAP_PRIVATE_FIXED = 0x02 | 0x10
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
+_libc.mmap.restype = ctypes.c_size_t
 
 
 def prctl(option, *args):
@@ -44,6 +47,14 @@ def set_dumpable(dumpable):
     """Sets the dumpable flag. Without it, processes of the same uid cannot use /proc/PID/{mem,fd,environ,root,...}, ptrace,
     pidfd_getfd or process_vm_* on this one."""
     if _prctl(*_DUMPABLE[dumpable]) < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def map_privately(fd, address, size, offset):
+    """Replaces a mapping by a private one of a file, which keeps what this process writes to itself. Raises OSError when it fails."""
+    result = _libc.mmap(*map(ctypes.c_size_t, (address, size, PROT_READ_WRITE, MAP_PRIVATE_FIXED)), ctypes.c_int(fd), ctypes.c_long(offset))
+    if result != address:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
 

@@ -288,6 +288,51 @@ for mock in mocks: mock.start()`)
     cancelling.abort()
     expect(statesOf(await cell)).toEqual({ state: 'rolled-back', missing: ['lost.lock: the lock is lost'] })
   })
+
+  test('a connection of SQLite in WAL mode works after a rollback, a restore and in branches, with its locks', async () => {
+    await using session = await workspace().session()
+    await session.run(`import os, sqlite3\n${wal('works.db')}`)
+    const insert = 'db.execute("insert into t values (1)"); db.commit()'
+    const checkpoint = await session.checkpoint()
+    expect(checkpoint).toMatchObject({ grade: 'whole', lacks: [] })
+    const broken = await session.run(`${insert}\nos._exit(1)`)
+    expect(broken).toMatchObject({ state: 'rolled-back', missing: ['works.db: overwritten content is not restored'] })
+    const [branch] = await session.branch(1)
+    expect(branch?.missing).toEqual([])
+    const many = `for _ in range(50): ${insert}`
+    const both = await Promise.all([session.run(many), branch?.run(many)])
+    expect(both.map((each) => each?.error)).toEqual([null, null])
+    await session.restore(checkpoint)
+    // The files of the log stay as long as another process uses them, which it says by its locks.
+    const other = `import sqlite3; db = sqlite3.connect("works.db"); ${insert}; db.close()`
+    expect((await workspace().exec('python3', ['-c', other])).exitCode).toBe(0)
+    await branch?.close()
+    expect((await workspace().exec('python3', ['-c', other])).exitCode).toBe(0)
+    const after = await session.run(`${insert}\n[os.path.exists("works.db-wal"), *${CHECKED}]`)
+    expect(after).toMatchObject({ value: [true, [104], ['ok']], checkpoint: { grade: 'whole' } })
+  })
+
+  test('a connection of SQLite whose files a rolled back cell has removed is closed, and the result says what to do', async () => {
+    await using session = await workspace().session()
+    await session.run(`import os, sqlite3\n${wal('removed.db')}`)
+    const broken = await session.run('db.close()\nos._exit(1)')
+    expect(broken.missing).toContain(
+      'removed.db: SQLite has lost its connection; close the connection, and connect again',
+    )
+    await checkLost(session, 'removed.db')
+  })
+
+  test('a transaction of SQLite in WAL mode is told, and a new connection works beside that of the origin', async () => {
+    await using session = await workspace().session()
+    const begun = await session.run(`import os, sqlite3\n${wal('begun.db')}\ndb.execute("insert into t values (1)");`)
+    expect(begun.checkpoint).toEqual({ grade: 'partial', lacks: ['the SQLite transaction on begun.db'] })
+    const [branch] = await session.branch(1)
+    const told = 'begun.db: SQLite was in a transaction there; close the connection, and connect again'
+    expect(branch?.missing).toEqual(['not in this branch: the SQLite transaction on begun.db', told])
+    expect(await branch?.run('db.commit()')).toMatchObject({ error: CLOSED })
+    await checkLost(branch as Session, 'begun.db')
+    expect(await session.run(`db.commit(); ${CHECKED}`)).toMatchObject({ value: [[1], ['ok']] })
+  })
 }
 
 function lockIt(file: string): string {
@@ -312,6 +357,22 @@ const WRITING_ENDS = [
 
 function statesOf({ state, missing }: CellResult): Pick<CellResult, 'state' | 'missing'> {
   return { state, missing }
+}
+
+/** Makes a database in WAL mode. */
+function wal(name: string): string {
+  return `db = sqlite3.connect("${name}"); db.execute("pragma journal_mode = wal"); db.execute("create table t (n)"); db.commit()`
+}
+
+const CHECKED = '(db.execute("select count(*) from t").fetchone(), db.execute("pragma integrity_check").fetchone())'
+
+const CLOSED = 'sqlite3.ProgrammingError: Cannot operate on a closed database.'
+
+/** A lost connection of SQLite is closed, and a new one works. */
+async function checkLost(session: Session, name: string): Promise<void> {
+  expect(await session.run('db.execute("insert into t values (2)")')).toMatchObject({ error: CLOSED })
+  const again = await session.run(`old, db = db, sqlite3.connect("${name}"); ${CHECKED}`)
+  expect(again).toMatchObject({ error: null, value: [[0], ['ok']] })
 }
 
 function write(text: string, before = ''): string {

@@ -1,5 +1,5 @@
 /**
- * What becomes of 48 kinds of state of a session: in the next cell, and after a rollback. The test runs them on real sessions;
+ * What becomes of 49 kinds of state of a session: in the next cell, and after a rollback. The test runs them on real sessions;
  * docs/sessions.md shows them.
  */
 export interface SessionState {
@@ -221,6 +221,13 @@ subprocess.run([sys.executable, "-c", taking], stdout=-1, text=True).stdout`,
     'db.execute("insert into t values (1)"); db.commit(); db.execute("select count(*) from t").fetchone()[0]',
     1,
     'db.close()',
+  ),
+  works(
+    'connections of SQLite in WAL mode',
+    'import sqlite3; db = sqlite3.connect("a.db"); db.execute("pragma journal_mode = wal"); db.execute("create table t (n)"); db.commit()',
+    'db.execute("insert into t values (1)"); db.commit(); db.execute("select count(*) from t").fetchone()[0]',
+    1,
+    'db.execute("insert into t values (2)")',
   ),
   told(
     'transactions of SQLite',

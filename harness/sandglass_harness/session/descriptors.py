@@ -8,16 +8,16 @@ import os
 import stat
 import struct
 
-from . import own_files
+from . import own_files, sqlite_files
 
 MAX_NOTED = 1000
 MAX_NAMES = 20  # names of shared memory in a message
 _OF_DESCRIPTION = ("FLOCK", "OFDLCK")  # the kinds of locks that belong to an open file description
 _SHARED = "it cannot be opened again, so copies of the session share its position and locks"
 _COUNT_STAYS = "stays shared with the session that this branch comes from"
+_CONNECT_AGAIN = "close the connection, and connect again"
 _LOCK_STAYS = "the lock stays with the session that this branch comes from"
 _listdir, _open = os.listdir, open  # as they were before any cell, because a test in a cell may replace them
-_SQLITE_LOCKS = range(0x40000000, 0x40000000 + 512)  # the bytes that SQLite locks during a transaction
 
 
 class Noted:
@@ -48,11 +48,6 @@ class Noted:
     def is_appended(self):
         """True for a file that grows at its end. Another one, such as a database, is consistent only in its present state."""
         return bool(self.flags & os.O_APPEND) or self.position == self.size
-
-    @property
-    def is_in_transaction(self):
-        """True if SQLite is in a transaction on this file."""
-        return any(kind == "POSIX" and start in _SQLITE_LOCKS for kind, _, start, _ in self.locks)
 
     def is_here(self):
         """True if the descriptor still refers to the same file."""
@@ -100,7 +95,7 @@ def _note_other(fd, status):
 
 def find_transactions():
     """Returns the names of files on which SQLite is in a transaction."""
-    return sorted({os.path.basename(each.name()) for each in note() if each.is_in_transaction})
+    return sorted(map(os.path.basename, sqlite_files.find(note())[0]))
 
 
 def find_changed(noted):
@@ -134,20 +129,47 @@ def restore(noted, removes=False, is_branch=False):
     files = [each for each in noted if each.is_file and each.is_here()]
     sizes = {each.fd: os.fstat(each.fd) for each in files}  # before any is changed: two descriptors can have the same file
     overwritten = {each.fd for each in files if _is_overwritten(each, sizes[each.fd])}
-    databases = {each.name() for each in files if each.is_in_transaction}
-    messages = [f"{os.path.basename(name)}: SQLite was in a transaction there; close the connection, and connect again" for name in databases]
-    of_sqlite = {f"{name}{end}" for name in databases for end in ("", "-journal", "-wal", "-shm")}
+    names = {each.fd: each.name() for each in files}
+    in_transaction, in_wal = sqlite_files.find(files)
+    messages = [f"{os.path.basename(name)}: SQLite was in a transaction there; {_CONNECT_AGAIN}" for name in sorted(in_transaction)]
+    database_of = {f"{name}{part}": name for name in (*in_transaction, *in_wal) for part in sqlite_files.PARTS}
     for each in files:
-        if each.name() in of_sqlite:
-            _disable(each.fd)
+        database = database_of.get(names[each.fd])
+        if database in in_transaction:
+            _disable(each)
+        elif database in in_wal:
+            messages += _describe_wal(each, sizes[each.fd], database)
         else:
             messages += _restore_file(each, sizes[each.fd], each.fd in overwritten, removes)
     for each in files:  # last, because closing any descriptor of a file drops the process's locks on it
-        messages += _lock_again(each, is_branch) if each.is_here() else ()
+        messages += () if database_of.get(names[each.fd]) in in_transaction else _lock_again(each, is_branch)
+    lost = set(in_transaction)
+    for database in sorted(in_wal):
+        if not _is_wal_usable([each for each in files if database_of.get(names[each.fd]) == database]):
+            lost.add(database)
+            messages.append(f"{os.path.basename(database)}: SQLite has lost its connection; {_CONNECT_AGAIN}")
+    sqlite_files.close_connections(lost)
     messages += _describe_counts(noted, is_branch)
     if len(noted) > MAX_NOTED:
         messages.append(f"descriptors beyond the first {MAX_NOTED}: not restored")
     return list(dict.fromkeys(messages))
+
+
+def _describe_wal(each, now, database):
+    """Returns messages about a file of SQLite in WAL mode. Nothing is removed from it, because its index has the entries."""
+    if sqlite_files.is_index(each.name()) or now.st_mtime_ns == each.mtime_ns:
+        return []
+    return [f"{os.path.basename(database)}: overwritten content is not restored"]
+
+
+def _is_wal_usable(files):
+    """Disables a connection of SQLite, and returns False, if its locks could not be taken again, or its files were removed when
+    another connection, as the last one, was closed."""
+    if all(os.fstat(each.fd).st_nlink > 0 and set(each.locks) <= set(_locks_of(each.fd)) for each in files):
+        return True
+    for each in files:
+        _disable(each)
+    return False
 
 
 def _restore_file(each, now, is_overwritten, removes):
@@ -206,10 +228,13 @@ def _lock(fd, kind, is_exclusive, start, length):
         fcntl.lockf(fd, way, length, start, os.SEEK_SET)
 
 
-def _disable(fd):
-    """Makes every further use of a descriptor fail, because pending writes of SQLite would damage the file."""
-    nothing = os.open("/", os.O_PATH | os.O_CLOEXEC)
-    os.dup2(nothing, fd, inheritable=False)
+def _disable(each):
+    """Makes every further use of a file of SQLite fail, because pending writes would damage it."""
+    if sqlite_files.is_index(each.name()):
+        sqlite_files.replace_index(each)
+        return
+    nothing = os.open(f"/proc/self/fd/{each.fd}", os.O_PATH | os.O_CLOEXEC)
+    os.dup2(nothing, each.fd, inheritable=False)
     os.close(nothing)
 
 
@@ -228,6 +253,8 @@ def find_shared_memory():
             if fields[1][1:2] == b"w" and fields[1][3:4] == b"s":
                 path = os.fsdecode(fields[5].strip()) if len(fields) > 5 else ""
                 path = path.removesuffix(" (deleted)")
+                if sqlite_files.is_index(path) and os.path.exists(path.removesuffix(sqlite_files.INDEX)):
+                    continue
                 found.append("unnamed memory" if path in ("", "/dev/zero") else os.path.basename(path))
     return list(dict.fromkeys(found))
 

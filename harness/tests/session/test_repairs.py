@@ -204,7 +204,7 @@ class MendTest(unittest.TestCase):
             "lost: the SQLite transaction on a.txt",
             "a.txt: SQLite was in a transaction there; close the connection, and connect again",
         ])
-        self.assertRegex(got[0], "OperationalError")
+        self.assertRegex(got[0], "ProgrammingError")
         self.assertEqual(got[2:], ["(1000,)", "('ok',)"])
 
     def test_an_idle_connection_works_on(self):

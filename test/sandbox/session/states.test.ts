@@ -11,8 +11,8 @@ beforeAll(async () => {
 })
 afterAll(() => sg?.close())
 
-test('the table has 48 kinds of state', () => {
-  expect(new Set(SESSION_STATES.map(({ kind }) => kind)).size).toBe(48)
+test('the table has 49 kinds of state', () => {
+  expect(new Set(SESSION_STATES.map(({ kind }) => kind)).size).toBe(49)
 })
 
 test.for(SESSION_STATES)('$kind last to the next cell', async (state) => {
