@@ -1,10 +1,12 @@
 """Repairs the event loops of asyncio in a copy of a process. A fork shares their selectors with its origin, and the pipes and
 sockets of a copy are closed."""
 
+import os
 import signal
 import sys
+import types
 
-from . import descriptors
+MAX_ATTRIBUTES = 100  # of an object in which an event loop is looked for
 
 
 def find_replaced(namespace):
@@ -13,38 +15,81 @@ def find_replaced(namespace):
     return {end.fileno() for loop in loops for end in (getattr(loop, "_ssock", None), getattr(loop, "_csock", None)) if end is not None}
 
 
-def repair(namespace, opened):
-    """Gives event loops a new selector and self-pipe. `opened` are the noted descriptors of the origin. Returns messages about what
-    is lost."""
-    messages = []
+def repair(namespace, opened, ends):
+    """Gives event loops a new selector and self-pipe. `opened` are the noted descriptors of the origin, `ends` the exit codes of its
+    child processes, or the errors of their use. Returns messages about what is lost."""
+    messages, ended = [], _find_waiting_threads()
     for loop in _find(namespace):
         if isinstance(loop, sys.modules["asyncio"].SelectorEventLoop):
-            messages += _repair(loop, {each.fd for each in opened if not each.is_here()})
+            messages += _repair(loop, {each.fd for each in opened if not each.is_here()}, ends, ended)
         else:
             if loop is namespace.idle_loop:
                 namespace.forget_loop()
             messages.append(f"an event loop of {type(loop).__module__}: its tasks are lost")
+    for loop, pid, callback, arguments in ended:
+        if pid in ends and not loop.is_closed():
+            _end_process(pid, ends[pid], callback, arguments)
     return messages
 
 
 def _find(namespace):
-    """Returns the open event loops of the session and of its variables."""
+    """Returns the open event loops of the session, of its variables and of their attributes, such as those of asyncio.Runner."""
     asyncio = sys.modules.get("asyncio")
     if asyncio is None:
         return []
-    base = asyncio.AbstractEventLoop
-    found = [namespace.idle_loop, *(value for value in list(namespace.scope.values()) if issubclass(type(value), base))]
+    base, values = asyncio.AbstractEventLoop, list(namespace.scope.values())
+    attributes = [each for value in values for each in _attributes_of(value)]
+    found = [namespace.idle_loop, *(value for value in [*values, *attributes] if issubclass(type(value), base))]
     return [loop for loop in {id(each): each for each in found if each is not None}.values() if not loop.is_closed()]
 
 
-def _repair(loop, closed):
+def _attributes_of(value):
+    """Returns the attributes of an object without calling its methods."""
+    if issubclass(type(value), (type, types.ModuleType)):
+        return ()
+    try:
+        found = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return ()
+    return list(found.values()) if type(found) is dict and len(found) <= MAX_ATTRIBUTES else ()
+
+
+def _find_waiting_threads():
+    """Returns (loop, pid, callback, arguments of the callback) of each lost thread of asyncio that waited for a child process."""
+    threads = list(getattr(sys.modules.get("threading"), "_dangling", ()))
+    return [thread._args for thread in threads if getattr(getattr(thread, "_target", None), "__name__", None) == "_do_waitpid"]
+
+
+def _end_process(pid, end, callback, arguments):
+    """Tells asyncio that a child process has ended, or lets its use raise the error `end`."""
+    if isinstance(end, int):
+        callback(pid, end, *arguments)
+        return
+
+    async def _wait():
+        raise end
+
+    transport = arguments[0]
+    transport._wait = _wait
+    for waiter in transport._exit_waiters or ():
+        if not waiter.done():
+            waiter.set_exception(end)
+
+
+def _repair(loop, closed, ends, ended):
     """Repairs a loop of a process whose descriptors `closed` are sockets without a peer. Such a socket is always ready: a callback
-    that does not stop at its end would be called without a pause."""
+    that does not stop at its end would be called without a pause. Adds to `ended` the child processes that the loop waited for."""
     old, loop._selector = loop._selector, type(loop._selector)()  # not unregistered, because the other process may still use it
     lost = []
     for key in list(old.get_map().values()):
         if key.fd in closed and not _stops_at_end(loop, key.data):
             lost.append(key)
+            continue
+        reader = key.data[0]
+        if getattr(reader and reader._callback, "__name__", None) == "_do_wait" and reader._args[0] in ends:  # for a pidfd
+            pid, pidfd, callback, arguments = reader._args
+            os.close(pidfd)
+            ended.append((loop, pid, callback, arguments))
             continue
         try:
             loop._selector.register(key.fileobj, key.events, key.data)

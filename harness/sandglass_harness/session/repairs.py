@@ -56,7 +56,7 @@ def apply(noted, namespace, changed=(), removes=False, is_branch=False):
         lambda: _repair_process_pools(_ELSEWHERE if is_branch else _BROKEN),
         _repair_trackers,
         _repair_openmp,
-        lambda: event_loops.repair(namespace, noted.opened),
+        lambda: event_loops.repair(namespace, noted.opened, _ends_in_loops(noted.children, is_branch)),
         lambda: descriptors.restore(noted.opened, removes, is_branch),
         lambda: _describe_shared_memory("stays shared with the session that this branch comes from" if is_branch else "is not restored"),
     ):
@@ -122,7 +122,7 @@ def _repair_processes(children, is_branch):
     """Sets the exit codes of process objects. For a process that is no longer a child, subprocess would assume the exit code 0, and
     multiprocessing would assume that it lives. Returns messages about the living children of a branch's origin."""
     living = [pid for pid, code in children.items() if code is None]
-    ends = {pid: (None if is_branch else KILLED) if code is None else code for pid, code in children.items()}
+    ends = _ends_of(children, is_branch)
     if ends and "subprocess" in sys.modules:
         _patch_popen(sys.modules["subprocess"].Popen, ends)
     process = sys.modules.get("multiprocessing.process")
@@ -137,6 +137,15 @@ def _repair_processes(children, is_branch):
             child._parent_pid = os.getpid()
             popen.returncode = ends[popen.pid]
     return [f"programs {_STAY}: {', '.join(map(_name_of, living[: descriptors.MAX_NAMES]))}"] if is_branch and living else []
+
+
+def _ends_of(children, is_branch):
+    """Returns the exit codes of child processes by pid, None for a process that stays with the origin of a branch."""
+    return {pid: (None if is_branch else KILLED) if code is None else code for pid, code in children.items()}
+
+
+def _ends_in_loops(children, is_branch):
+    return {pid: _foreign_error(pid) if end is None else end for pid, end in _ends_of(children, is_branch).items()}
 
 
 class _ForeignProcess:

@@ -55,3 +55,40 @@ reader, _ = await asyncio.open_unix_connection("socket")
 (await reader.read()).decode()`
   expect(await session.run(again)).toMatchObject({ error: null, value: 'hey' })
 })
+
+/** Programs of asyncio: one that runs, one that a task waits for, and one that has ended without being waited for. */
+const PROGRAMS = `import asyncio, os
+runs = await asyncio.create_subprocess_exec("sleep", "1000")
+reads = await asyncio.create_subprocess_exec("cat", stdin=-1, stdout=-1)
+waiting = asyncio.create_task(reads.wait())
+async def tried(use):
+    try: return await asyncio.wait_for(use, 5)
+    except Exception as error: return f"{type(error).__name__}: {error}"
+await asyncio.sleep(0)`
+const WAITED = '[await tried(runs.wait()), await tried(reads.communicate()), await tried(waiting)]'
+
+test('a rollback ends the programs of an event loop, and a branch names those that it lacks', async () => {
+  await using session = await workspace.session()
+  await session.run(PROGRAMS)
+  const [branch] = await session.branch(1)
+  const foreign = expect.stringMatching(
+    /^ChildProcessError: process \d+ belongs to the session that this branch comes from$/,
+  )
+  expect(await branch?.run(WAITED)).toMatchObject({ error: null, value: [foreign, foreign, foreign] })
+  expect(await session.run('runs.returncode')).toMatchObject({ value: null })
+  expect(await session.run('os._exit(1)')).toMatchObject({ state: 'rolled-back' })
+  expect(await session.run(WAITED)).toMatchObject({ error: null, value: [-9, ['', null], -9] })
+  const own = 'own = await asyncio.create_subprocess_exec("sh", "-c", "exit 3"); await tried(own.wait())'
+  for (const each of [session, branch]) expect(await each?.run(own)).toMatchObject({ value: 3 })
+})
+
+test('a loop that an object of a variable has works after a rollback', async () => {
+  await using session = await workspace.session()
+  await session.run(`import asyncio, os
+class Worker:
+    def __init__(self): self.loop = asyncio.new_event_loop()
+    def run(self): return self.loop.run_until_complete(asyncio.wait_for(asyncio.to_thread(abs, -3), 5))
+worker = Worker(); worker.run()`)
+  expect(await session.run('worker.loop.close(); os._exit(1)')).toMatchObject({ state: 'rolled-back', missing: [] })
+  expect(await session.run('worker.run()')).toMatchObject({ error: null, value: 3 })
+})
