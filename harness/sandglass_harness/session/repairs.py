@@ -136,6 +136,9 @@ def _repair_processes(children, is_branch):
         else:
             child._parent_pid = os.getpid()
             popen.returncode = ends[popen.pid]
+    for child in list(getattr(process, "_dangling", ())):  # which has all objects
+        if child._popen is None or child._popen.returncode is not None:
+            child._parent_pid = os.getpid()
     return [f"programs {_STAY}: {', '.join(map(_name_of, living[: descriptors.MAX_NAMES]))}"] if is_branch and living else []
 
 

@@ -57,6 +57,20 @@ test('a rollback ends the programs and threads of the cell, and names them', asy
   expect(after.value).toEqual([true, 1])
 })
 
+test('processes of multiprocessing that have ended, or have not begun, can be used after a rollback and in a branch', async () => {
+  await using session = await sg.session()
+  await session.run(`import multiprocessing, os
+fork = multiprocessing.get_context("fork")
+ended, later = fork.Process(target=os._exit, args=(3,)), fork.Process(target=os._exit, args=(4,))
+ended.start(); ended.join()`)
+  const [branch] = await session.branch(1)
+  await session.run('os._exit(1)')
+  const used =
+    'later.start(); later.join(); [each() for p in (ended, later) for each in (p.join, p.is_alive, lambda: p.exitcode)]'
+  for (const each of [session, branch])
+    expect(await each?.run(used)).toMatchObject({ error: null, value: [null, false, 3, null, false, 4] })
+})
+
 test('a timeout tells of a lock that nothing can release, in a cell and in a run, but not where a timer still may', async () => {
   const twice = 'import threading\nlock = threading.Lock()\nlock.acquire()\nlock.acquire()'
   // As a library in C waits: no handler of Python runs meanwhile.
