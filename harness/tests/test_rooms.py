@@ -22,7 +22,7 @@ ROOMS = {
     "check": set(),
     # The process of a session is one of a script.
     "session": {
-        *("script." + name for name in ("child", "commands", "convert", "descendants", "display", "emit", "explain", "host_tools", "in_place")),
+        *("script." + name for name in ("child", "commands", "convert", "descendants", "display", "door", "emit", "explain", "host_tools", "in_place")),
         *("script.runtime", "script.script_process", "script.tool_functions"),
     },
 }

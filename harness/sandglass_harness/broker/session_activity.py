@@ -9,7 +9,7 @@ from .activity import ProcessActivity
 from .cell_activity import LOST, ROLLED_BACK
 from .ending import ending_of
 from .run import checkpoint_of
-from .session_copies import MAX_WHY, SessionCopies
+from .session_copies import MAX_WHY, SessionCopies, copyable_bytes
 from .session_family import SessionFamily, mark_of_root
 from .session_files import SessionFiles
 from .session_operations import SessionLook
@@ -84,7 +84,7 @@ class SessionActivity(ProcessActivity):
         head.pid, head.pid_fd = spare.pid, None if spare.pid_fd is None else os.dup(spare.pid_fd)
         spare.become(b"C", head.ends)
         head.close_ends()
-        head.tell(b"B", {"limits": self.frame["limits"]})
+        head.tell(b"B", {"limits": self.frame["limits"], "copyable_bytes": copyable_bytes(self.memory_limit)})
         self.listen(head)
         self.head = head
         self.watch_head_end()

@@ -84,8 +84,8 @@ class SessionCopies:
         """Returns the reason why no copy can be made now, or None."""
         if self._owner.workspace.copies_unavailable_reason is not None:
             return self._owner.workspace.copies_unavailable_reason
-        limit = self._owner.memory_limit
-        if limit and _uses_more_than(limit * MEMORY_SHARE, self._owner.head.pid):
+        most = copyable_bytes(self._owner.memory_limit)
+        if most and _uses_more_than(most, self._owner.head.pid):
             return f"the session uses more than {MEMORY_SHARE:.0%} of its memory limit"
         if not descriptors.are_left():
             return descriptors.NONE_LEFT
@@ -263,6 +263,11 @@ class SessionCopies:
         self._forks.remove(fork)
         self.drop(fork.process)
         fork.failed(why)
+
+
+def copyable_bytes(memory_limit):
+    """Returns the memory in bytes beyond which no copy of a process is made; None without a limit."""
+    return int(memory_limit * MEMORY_SHARE) if memory_limit else None
 
 
 def _uses_more_than(size, pid):

@@ -6,7 +6,6 @@ broker trusts nothing from these processes, because the script of a cell can cha
 
 import _socket
 import errno
-import gc
 import json
 import os
 import signal
@@ -18,12 +17,11 @@ from ..libc import process_name, set_process_name
 from ..script import child, descendants, emit, explain, host_tools, runtime, script_process
 from ..script.commands import receive_with_fds
 from ..script.script_process import FRAME_FD
-from . import cell, cells, connections, descriptors, event_loops, file_limit, grades, output, own_files, repairs, variables
+from . import cell, cells, connections, descriptors, event_loops, file_limit, garbage, grades, output, own_files, repairs, variables
 
 CONTROL_FD = 4
 HEAD_OOM, COPY_OOM = b"1000", b"500"  # the kernel kills a head before the copies that can replace it
 MAX_COMMAND = 64 << 10
-GROWTH = 1.25  # growth factor of the allocated blocks, beyond which garbage is collected before a fork
 
 
 def begin(control_fd, preloaded):
@@ -50,8 +48,8 @@ class Head:
             except BaseException as error:
                 self._give_up(f"{name} could not be loaded: {explain.describe_briefly(error)}")
         self._namespace = cells.Namespace(base)
-        self._cells = cell.Cells(self._namespace, self._emitter, self._make_bridge, grades.describe)
-        self._blocks = 0
+        self._cells = cell.Cells(self._namespace, self._emitter, self._make_bridge, self._describe)
+        self._garbage = garbage.Garbage()
         self._closed = []
         self._outputs = [connections.identity_of(fd) for fd in (1, 2)]
         self._noted = None  # recorded in the process that ran the last cell; a copy of a copy keeps it
@@ -120,7 +118,12 @@ class Head:
             if request["limits"].get(name):
                 which = child.resource.RLIMIT_NPROC if name == "pids" else child.resource.RLIMIT_AS
                 child.lower(which, request["limits"][name], request["limits"][name])
+        self._garbage.limit(request["copyable_bytes"])
         self._answer(b"R", grades.describe())
+
+    def _describe(self):
+        self._garbage.make_copyable()  # before the broker looks at the memory
+        return grades.describe()
 
     # ── copies ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -136,7 +139,7 @@ class Head:
             if deadly:
                 _refuse_fork(fds, f"a copy would lack {', '.join(deadly)}, and may wait for them forever")
                 return
-            self._collect_garbage()
+            self._garbage.freeze()
             if not self._is_copy:
                 self._noted = repairs.note(self._namespace)
                 if not stays:
@@ -262,16 +265,6 @@ class Head:
         self._is_copy = False
         set_process_name(self._name)
         self._answer(b"A", {"missing": grades.cut_items(missing), "checkpoint": grades.describe()})
-
-    def _collect_garbage(self):
-        """Collects garbage if much was allocated, and freezes the rest, because later collections would write to objects that the
-        copy shares."""
-        gc.unfreeze()
-        blocks = sys.getallocatedblocks()
-        if blocks > self._blocks * GROWTH:
-            gc.collect()
-            self._blocks = sys.getallocatedblocks()
-        gc.freeze()
 
     def _answer(self, kind, content):
         self._end_fork()
