@@ -327,8 +327,11 @@ class Run:
         """Sends the error that only the broker can report, once every process has ended and its output is read."""
         message = kind = None
         unexplained = self.killed_for is None and not self.finished and not self.reported_error
-        if unexplained and os.WIFEXITED(self.status) and self.ended_at >= self.deadline:
-            self.killed_for = "timeout"  # its own report exceeded the output limit or was garbled
+        # It may have reported this, but the output limit or a garbled line prevented it. Or a program has replaced it (exec), which the
+        # signal of the clock ends.
+        is_timeout = os.WIFEXITED(self.status) or os.WTERMSIG(self.status) == self._alarm
+        if unexplained and is_timeout and self.ended_at >= self.deadline:
+            self.killed_for = "timeout"
         if self.killed_for == "timeout" and not self.reported_timeout:
             note = f"; {NOTE}" if self._wait.outlasts_alarm() else ""
             message, kind = f"Script timed out after {self.timeout_text}s{note}", "timeout"

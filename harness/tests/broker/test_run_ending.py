@@ -102,6 +102,21 @@ class EndingTest(RunTestCase):
             with self.subTest(name):
                 self.assertEqual(self.end(*given), (words, want))
 
+    def test_the_signal_of_the_clock_is_a_timeout_where_a_program_has_replaced_the_script(self):
+        def end(status, ended_at, **options):
+            run = self.make(max_output=1000, timeout=1.5, **options)
+            run.status, run.ended_at = status, ended_at
+            run.send_final_error()
+            return [(frame["kind"], frame["message"]) for frame in self.outbox.frames[-1:]], run.ending()["cause"], run.ending()["signal"]
+
+        late = [("timeout", "Script timed out after 1.5s")]
+        cell = {"cell": {"number": 1, "on_error": "keep"}}
+        self.assertEqual(end(signal.SIGALRM, 101.4), ([], "signal", "SIGALRM"))
+        self.assertEqual(end(signal.SIGSEGV, 101.5), ([], "signal", "SIGSEGV"))
+        self.assertEqual(end(signal.SIGALRM, 101.5, **cell), ([], "signal", "SIGALRM"))
+        self.assertEqual(end(signal.SIGALRM, 101.5), (late, "timeout", "SIGALRM"))
+        self.assertEqual(end(signal.SIGRTMAX, 101.5, **cell), (late, "timeout", "SIGRTMAX"))
+
     def test_the_final_error_is_sent_even_when_the_limit_is_used_up(self):
         run = self.make(max_output=10)
         run.over, run.killed_for, run.status = True, "output-limit", signal.SIGKILL

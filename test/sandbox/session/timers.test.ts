@@ -63,3 +63,18 @@ test('an alarm without a handler ends the process of a session, as that of any p
   })
   expect(await session.run('x')).toMatchObject({ value: 1 })
 })
+
+test('a program that has replaced a script or a cell is timed out like it', async () => {
+  const code = 'import os\nos.execvp("sleep", ["sleep", "1000"])'
+  const timedOut = { status: 'timed-out', error: 'Script timed out after 0.5s' }
+  expect(await sg.run(code, { limits: { executionTimeoutSec: 0.5 } })).toMatchObject(timedOut)
+  await using session = await workspace.session()
+  await session.run('x = 1')
+  expect(await session.run(code, { timeoutSec: 0.5 })).toMatchObject({ ...timedOut, state: 'rolled-back' })
+  expect(await session.run('x')).toMatchObject({ value: 1 })
+  // The same signal before that time is one of the cell.
+  const early = await session.run(
+    'import os, signal; signal.signal(signal.SIGRTMAX, signal.SIG_DFL); os.kill(os.getpid(), signal.SIGRTMAX)',
+  )
+  expect(early).toMatchObject({ status: 'crashed', state: 'rolled-back' })
+})
