@@ -18,7 +18,11 @@ _SURVIVING_NAMES = ("jemalloc_bg_thd",)
 
 _ENDING_SEC, _LOOKS = 0.001, 20  # pause and number of checks: the kernel still lists an ended thread for a moment
 
-_seen = (None, [])  # the native threads of the last call, and the messages about them
+_UNKNOWN = "native threads of an unknown library"
+
+_seen = (None, [])  # what the last call found: the native threads, and the messages about them
+_nameless = frozenset()  # those of them without a name
+_outlived = frozenset()  # those without a name that were there before and after a fork
 _lost = []  # messages about native threads that rollbacks have ended, and that their libraries do not start again
 
 
@@ -63,7 +67,7 @@ def note_lost(deadly):
 
 def find_threads():
     """Returns (names of Python threads, messages about native threads) that a fork would lose permanently."""
-    tasks = set(map(int, os.listdir("/proc/self/task")))
+    tasks = _tasks_of("self")
     if len(tasks) == 1:
         return [], []
     threading = sys.modules.get("threading")
@@ -99,24 +103,46 @@ def executor_of(thread):
 def _describe_native_threads(native):
     """Returns messages about native threads. Threads of libraries that survive a fork are unnamed, so only their number is
     checked."""
-    global _seen
-    if _seen[0] == native:
+    global _seen, _nameless
+    found = native, native & _outlived
+    if _seen[0] == found:
         return _seen[1]
-    named, nameless = {}, 0
+    named, nameless = {}, set()
     own = _name_of(os.getpid())
     for task in native:
         name = _name_of(task)
         if name in (None, *_SURVIVING_NAMES):
             continue
         if name == own:
-            nameless += 1
+            nameless.add(task)
         else:
             named.setdefault(name.rstrip("0123456789").rstrip("-_ "), []).append(name)
     lacks = [f"the native threads of {kind}" if len(names) > 1 else f"the native thread {names[0]}" for kind, names in sorted(named.items())]
-    if nameless and _stay_beyond(native, own, _surviving_threads()):
-        lacks.append("native threads of an unknown library")
-    _seen = native, lacks
+    if nameless and (_stay_beyond(nameless, own, _surviving_threads()) or _stay_beyond(nameless & _outlived, own, _surviving_threads(True))):
+        lacks.append(_UNKNOWN)
+    _seen, _nameless = (found, lacks), frozenset(nameless)
     return lacks
+
+
+def note_outlived():
+    """Records which native threads are there after a fork. They are not of OpenBLAS, which ends its own before each fork."""
+    global _outlived
+    if _nameless:
+        _outlived = _nameless & _tasks_of("self")
+
+
+def find_outlived(origin):
+    """Returns a message about native threads that the origin of this copy, which waits, has kept over the fork, and that find() could
+    have taken for those of OpenBLAS."""
+    if not _nameless or _UNKNOWN in _seen[1]:
+        return []
+    most = 0
+    for look in range(_LOOKS):
+        if len(_nameless & _tasks_of(origin)) <= most:
+            return []
+        most = most if look else _surviving_threads(True)
+        time.sleep(_ENDING_SEC)
+    return [_UNKNOWN]
 
 
 def _stay_beyond(native, own, most):
@@ -128,8 +154,8 @@ def _stay_beyond(native, own, most):
     return True
 
 
-def _surviving_threads():
-    """Returns the maximum number of threads of the loaded libraries that survive a fork."""
+def _surviving_threads(is_after_fork=False):
+    """Returns the maximum number of threads of the loaded libraries that survive a fork, or that are there directly after one."""
     processors = os.cpu_count() or 1
     paths = set()
     with open("/proc/self/maps", "rb") as lines:
@@ -137,7 +163,12 @@ def _surviving_threads():
             path = line.split(None, 5)[5:]
             paths.update(path)
     names = [os.path.basename(path).decode(errors="replace") for path in paths]
-    return sum(processors * most + (_EXTRA if part == "libarrow" else 0) for part, most in _SURVIVORS for name in names if part in name)
+    survivors = [each for each in _SURVIVORS if not (is_after_fork and each[0] == "openblas")]
+    return sum(processors * most + (_EXTRA if part == "libarrow" else 0) for part, most in survivors for name in names if part in name)
+
+
+def _tasks_of(pid):
+    return frozenset(map(int, os.listdir(f"/proc/{pid}/task")))
 
 
 def _name_of(task):

@@ -151,6 +151,7 @@ class Head:
             return
         for fd in fds:
             os.close(fd)
+        grades.note_outlived()
         if not self._is_copy and not self._has_command():
             self._find_changed_files()  # a rehearsal, too
             self._cells.rehearse()
@@ -186,6 +187,8 @@ class Head:
                 child.set_oom_score(COPY_OOM)  # from its first moment: the next cell may run before the copy is done
                 # Before the second fork, because the first process, in which cells close and lock files, waits until this one ends.
                 own_files.make_own(self._noted.opened, self._emitter.lock_fd)
+                if not self._is_copy:
+                    self._noted.add_lacks(grades.find_outlived(self._pid))
                 parent = os.getpid()
                 if os.fork():
                     os._exit(0)

@@ -25,6 +25,10 @@ class Noted:
         self.random_state, self.timers, self.children, self.opened = random_state, timers, children, opened
         self.lacks, self.deadly = lacks, deadly
 
+    def add_lacks(self, deadly):
+        """Adds native threads that were found after the fork."""
+        self.lacks, self.deadly = self.lacks + deadly, self.deadly + deadly
+
 
 def note(_namespace):
     """Records what a copy needs for apply(). Call it between cells, before the fork, in the process that ran the cells. A copy of

@@ -228,6 +228,28 @@ x = 1`
   await expect(session.checkpoint()).rejects.toMatchObject(refused)
 })
 
+test('native threads that OpenBLAS could have are told once they have outlived a fork', async () => {
+  await using session = await sg.session()
+  // A name among the mapped files is what tells that the library is loaded.
+  const threads = `import ctypes, mmap, os
+with open("libopenblas.so", "wb+") as file:
+    file.write(b"a"); file.flush()
+    loaded = mmap.mmap(file.fileno(), 1, mmap.MAP_PRIVATE)
+libc, thread = ctypes.CDLL(None), ctypes.c_ulong()
+libc.pthread_create(ctypes.byref(thread), None, libc.pause, None)`
+  expect(await session.run(threads)).toMatchObject({ checkpoint: { grade: 'whole' } })
+  const lacks = ['native threads of an unknown library']
+  const branch = session.branch(1)
+  await expect(branch).rejects.toMatchObject({ code: 'checkpoint_unavailable' })
+  const broken = await session.run('os._exit(1)')
+  expect(broken).toMatchObject({ state: 'rolled-back', missing: lacks.map((each) => `lost: ${each}`) })
+  const lost = lacks.map((each) => `${each}, lost in an earlier rollback`)
+  expect(broken.checkpoint).toEqual({ grade: 'partial', lacks: lost })
+  // A copy lacks them from the next cell on, too.
+  await session.run('libc.pthread_create(ctypes.byref(thread), None, libc.pause, None)')
+  expect(await session.run('')).toMatchObject({ checkpoint: { grade: 'partial', lacks: [...lacks, ...lost] } })
+})
+
 test('copies are made while a thread waits to print, because nobody reads between two cells', async () => {
   await using workspace = await sg.workspace()
   await using session = await workspace.session()
