@@ -121,7 +121,8 @@ resource.getrlimit(resource.RLIMIT_NOFILE)`
     expect(await session.run('len(fds) == before')).toMatchObject({ value: true })
     const kept = await session.checkpoint()
     expect(kept).toMatchObject({ grade: 'whole' })
-    const missing = (filled.value as number[])[0]! > 1000 ? ['descriptors beyond the first 1000: not restored'] : []
+    const [soft = 0] = filled.value as number[]
+    const missing = soft > 1000 ? ['descriptors beyond the first 1000: not restored'] : []
     expect(await session.run(`x = 3\n${CRASH}`)).toMatchObject({ state: 'rolled-back', missing })
     expect(await session.run('x, resource.getrlimit(resource.RLIMIT_NOFILE)')).toMatchObject({
       value: [2, filled.value],

@@ -58,8 +58,8 @@ export const SESSION_MUTATIONS: readonly Mutation[] = [
     patches: [
       {
         file: `${HARNESS}/broker/session_copies.py`,
-        from: '        if limit and _uses_more_than(limit * MEMORY_SHARE, self._owner.head.pid):\n',
-        to: '        if limit == 0:\n',
+        from: '        if most and _uses_more_than(most, self._owner.head.pid):\n',
+        to: '        if most == 0:\n',
       },
     ],
     selected: [{ suite: 'session-checkpoints', titles: ['45 % of its memory limit'] }],

@@ -73,7 +73,7 @@ test('a rollback ends the programs of an event loop, and a branch names those th
   const [branch] = await session.branch(1)
   const foreign = expect.stringMatching(
     /^ChildProcessError: process \d+ belongs to the session that this branch comes from$/,
-  )
+  ) as string
   expect(await branch?.run(WAITED)).toMatchObject({ error: null, value: [foreign, foreign, foreign] })
   expect(await session.run('runs.returncode')).toMatchObject({ value: null })
   expect(await session.run('os._exit(1)')).toMatchObject({ state: 'rolled-back' })
