@@ -18,7 +18,7 @@ export const WARNING_CODES = {
   nan_as_null: '`nan` in emitted data became `null`; the message has how many there were, and where',
   secret_too_short: 'a secret has fewer than 4 characters and is not redacted',
   secret_in_file: 'a collected file holds the value of a secret; its content is unchanged',
-  displays_left_out: 'the script showed more than a run can carry; the message has the limits',
+  displays_left_out: 'the script showed more than a run, or a session, can carry; the message has the limits',
   secret_in_display: 'a part of a display was left out, because redaction cannot hide the value of a secret in it',
   collect_skipped: 'a file could not be collected: it is unreadable or too large, or its name is not UTF-8',
   files_not_kept:

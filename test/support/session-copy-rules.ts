@@ -177,11 +177,13 @@ sys.addaudithook(hook)`
     await using session = await workspace().session({ timeoutSec: 60 })
     // After a fork, the process locks its socket to report the end, which raises an audit event.
     await session.run('import os, sys\nx = 1\ndef hook(event, _): raise ValueError(event)')
-    expect(await session.run('x = 2\nif os.fork() == 0: os._exit(0)\nos.wait()\nsys.addaudithook(hook)')).toMatchObject({
-      status: 'crashed',
-      state: 'rolled-back',
-      stderr: expect.stringMatching(/^the end of the cell cannot be reported: ValueError: .+\n$/) as string,
-    })
+    expect(await session.run('x = 2\nif os.fork() == 0: os._exit(0)\nos.wait()\nsys.addaudithook(hook)')).toMatchObject(
+      {
+        status: 'crashed',
+        state: 'rolled-back',
+        stderr: expect.stringMatching(/^the end of the cell cannot be reported: ValueError: .+\n$/) as string,
+      },
+    )
     expect(await session.run('x')).toMatchObject({ value: 1 })
   })
 

@@ -327,8 +327,8 @@ class Run:
         """Sends the error that only the broker can report, once every process has ended and its output is read."""
         message = kind = None
         unexplained = self.killed_for is None and not self.finished and not self.reported_error
-        # It may have reported this, but the output limit or a garbled line prevented it. Or a program has replaced it (exec), which the
-        # signal of the clock ends.
+        # The script may have reported this in a line that was garbled or beyond the output limit. Or a program has replaced its process
+        # (exec), and the signal of the clock has ended that.
         is_timeout = os.WIFEXITED(self.status) or os.WTERMSIG(self.status) == self._alarm
         if unexplained and is_timeout and self.ended_at >= self.deadline:
             self.killed_for = "timeout"

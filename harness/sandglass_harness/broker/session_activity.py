@@ -278,7 +278,7 @@ class SessionActivity(ProcessActivity):
         self.finish(ending_of(status, self.killed_for), error, None, confirmed)
 
     def end_as_lost(self, why):
-        """Ends the session, because there is no copy to go back to."""
+        """Ends the session, because it cannot go on: there is no copy to go back to, or a step has failed."""
         if self.is_ending:
             return
         self._lost = why

@@ -42,7 +42,7 @@ class Namespace:
         self._sources = collections.deque()
         self._source_size = 0
         self.flags = 0  # of `from __future__ import`
-        self.names_process_id = False  # if a cell has asked for its process id, and may have stored it
+        self.names_process_id = False  # True if the code of a cell names a function for it: its result may be stored
 
     def lend(self, values):
         """Makes `values`, such as the tools of one cell, globals until the next call. Keeps names that a cell has rebound."""

@@ -130,7 +130,7 @@ class Head:
     def _fork(self, fds, stays):
         """Forks a copy, which continues in the same loop with the descriptors `fds`: socket for commands, stdout, stderr. Refuses
         a copy that `stays`, for a checkpoint or a branch, if it might wait forever once it is used."""
-        if len(fds) < 3:  # the kernel drops those that exceed the limit; that a socket ends tells the broker
+        if len(fds) < 3:  # the kernel drops those beyond the limit; the end of the socket tells the broker that no copy was made
             for fd in fds:
                 os.close(fd)
             return

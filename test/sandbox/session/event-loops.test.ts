@@ -56,7 +56,7 @@ reader, _ = await asyncio.open_unix_connection("socket")
   expect(await session.run(again)).toMatchObject({ error: null, value: 'hey' })
 })
 
-/** Programs of asyncio: one that runs, one that a task waits for, and one that has ended without being waited for. */
+/** Programs of asyncio: one that runs, and one that a task waits for. */
 const PROGRAMS = `import asyncio, os
 runs = await asyncio.create_subprocess_exec("sleep", "1000")
 reads = await asyncio.create_subprocess_exec("cat", stdin=-1, stdout=-1)
