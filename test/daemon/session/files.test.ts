@@ -17,6 +17,7 @@ describe.skipIf(skip)('in sessions of the engine docker', () => {
   afterAll(() => sg?.close())
 
   describeOpenFiles(() => workspace)
-  describeWhatBranchesLack(() => workspace)
   describeCopies(() => workspace)
+  // Last, because its branches go on, and a rollback beside them removes nothing from files.
+  describeWhatBranchesLack(() => workspace)
 })
