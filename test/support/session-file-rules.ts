@@ -233,13 +233,21 @@ entries = os.scandir("many"); next(entries)`)
 
   test('a rollback restores files where a test of the cells replaces functions of Python', async () => {
     await using session = await workspace().session()
-    await session.run(`import os, unittest.mock
+    await session.run(`import os, socket, unittest.mock
+ends = socket.socketpair()
 log = open("mocked.txt", "w"); log.write("one\\n"); log.flush()
 mocks = [unittest.mock.patch("os.listdir", return_value=[]), unittest.mock.patch("builtins.open", unittest.mock.mock_open())]
 for mock in mocks: mock.start()`)
-    await crash(session, 'bad')
+    const { missing } = await session.run(`${write('bad')}; os._exit(1)`)
+    expect(missing).toEqual([expect.stringMatching(/^pipes and sockets are closed: socket \d+, socket \d+$/)])
     await session.run(write('two'))
     expect(await contentOf('mocked.txt')).toBe('one\ntwo\n')
+    await session.run('ends = socket.socketpair()')
+    const [branch] = await session.branch(1)
+    await session.run('ends[0].send(b"for the session alone")')
+    const read =
+      '_ = ends[1].setblocking(False)\ntry: got = ends[1].recv(99).decode()\nexcept OSError: got = "closed"\ngot'
+    expect((await branch?.run(read))?.value).not.toBe('for the session alone')
   })
 
   test('a lock of flock ends when a cell closes its file, also beside a checkpoint', async () => {

@@ -4,6 +4,8 @@ file."""
 import os
 import stat
 
+from . import proc
+
 MAX_NAMED = 20
 
 
@@ -18,7 +20,7 @@ def close(kept, replaced, renewed, outputs):
     peer.close()
     closed = []
     try:
-        for name in os.listdir("/proc/self/fd"):
+        for name in proc.list_names("/proc/self/fd"):
             fd = int(name)
             if fd in kept or fd == ours.fileno():
                 continue

@@ -8,7 +8,7 @@ import os
 import stat
 import struct
 
-from . import own_files, sqlite_files
+from . import own_files, proc, sqlite_files
 
 MAX_NOTED = 1000
 MAX_NAMES = 20  # names of shared memory in a message
@@ -17,7 +17,6 @@ _SHARED = "it cannot be opened again, so copies of the session share its positio
 _COUNT_STAYS = "stays shared with the session that this branch comes from"
 _CONNECT_AGAIN = "close the connection, and connect again"
 _LOCK_STAYS = "the lock stays with the session that this branch comes from"
-_listdir, _open = os.listdir, open  # as they were before any cell, because a test in a cell may replace them
 
 
 class Noted:
@@ -68,7 +67,7 @@ class Noted:
 def note():
     """Returns the open descriptors. One more than MAX_NOTED stands for further ones."""
     found = []
-    for name in _listdir("/proc/self/fd"):
+    for name in proc.list_names("/proc/self/fd"):
         fd = int(name)
         if len(found) > MAX_NOTED:
             break
@@ -247,15 +246,14 @@ def _describe_counts(noted, is_branch):
 def find_shared_memory():
     """Returns the names of shared memory that this process can write to."""
     found = []
-    with _open("/proc/self/maps", "rb") as lines:
-        for line in lines:
-            fields = line.split(None, 5)
-            if fields[1][1:2] == b"w" and fields[1][3:4] == b"s":
-                path = os.fsdecode(fields[5].strip()) if len(fields) > 5 else ""
-                path = path.removesuffix(" (deleted)")
-                if sqlite_files.is_index(path) and os.path.exists(path.removesuffix(sqlite_files.INDEX)):
-                    continue
-                found.append("unnamed memory" if path in ("", "/dev/zero") else os.path.basename(path))
+    for line in proc.read_maps():
+        fields = line.split(None, 5)
+        if fields[1][1:2] == b"w" and fields[1][3:4] == b"s":
+            path = os.fsdecode(fields[5].strip()) if len(fields) > 5 else ""
+            path = path.removesuffix(" (deleted)")
+            if sqlite_files.is_index(path) and os.path.exists(path.removesuffix(sqlite_files.INDEX)):
+                continue
+            found.append("unnamed memory" if path in ("", "/dev/zero") else os.path.basename(path))
     return list(dict.fromkeys(found))
 
 
@@ -279,8 +277,7 @@ def _count_of(fd):
 
 
 def _info_of(fd):
-    with _open(f"/proc/self/fdinfo/{fd}", "rb") as file:
-        return file.read(1 << 16).splitlines()
+    return proc.read(f"/proc/self/fdinfo/{fd}").splitlines()
 
 
 def _base_name(each):

@@ -7,7 +7,7 @@ import time
 from ..caps import MAX_MISSING_ITEM_CHARS, MAX_MISSING_ITEMS
 from ..text import cut_head
 from ..script import explain
-from . import descriptors, file_limit
+from . import descriptors, file_limit, proc
 
 WHOLE, PARTIAL, NONE = "whole", "partial", "none"
 MAX_THREADS = 20  # names in a list
@@ -157,23 +157,18 @@ def _stay_beyond(native, own, most):
 def _surviving_threads(is_after_fork=False):
     """Returns the maximum number of threads of the loaded libraries that survive a fork, or that are there directly after one."""
     processors = os.cpu_count() or 1
-    paths = set()
-    with open("/proc/self/maps", "rb") as lines:
-        for line in lines:
-            path = line.split(None, 5)[5:]
-            paths.update(path)
+    paths = {path for line in proc.read_maps() for path in line.split(None, 5)[5:]}
     names = [os.path.basename(path).decode(errors="replace") for path in paths]
     survivors = [each for each in _SURVIVORS if not (is_after_fork and each[0] == "openblas")]
     return sum(processors * most + (_EXTRA if part == "libarrow" else 0) for part, most in survivors for name in names if part in name)
 
 
 def _tasks_of(pid):
-    return frozenset(map(int, os.listdir(f"/proc/{pid}/task")))
+    return frozenset(map(int, proc.list_names(f"/proc/{pid}/task")))
 
 
 def _name_of(task):
     try:
-        with open(f"/proc/self/task/{task}/comm", "rb") as file:
-            return file.read().decode(errors="replace").strip()
+        return proc.read(f"/proc/self/task/{task}/comm").decode(errors="replace").strip()
     except OSError:
         return None

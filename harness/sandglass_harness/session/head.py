@@ -17,7 +17,7 @@ from ..libc import process_name, set_process_name
 from ..script import child, descendants, emit, explain, host_tools, runtime, script_process
 from ..script.commands import receive_with_fds
 from ..script.script_process import FRAME_FD
-from . import cell, cells, connections, descriptors, event_loops, file_limit, garbage, grades, output, own_files, repairs, variables
+from . import cell, cells, connections, descriptors, event_loops, file_limit, garbage, grades, output, own_files, proc, repairs, variables
 
 CONTROL_FD = 4
 HEAD_OOM, COPY_OOM = b"1000", b"500"  # the kernel kills a head before the copies that can replace it
@@ -144,7 +144,7 @@ class Head:
                 self._noted = repairs.note(self._namespace)
                 if not stays:
                     self._opened = self._noted.opened
-            if self._fork_twice(fds, len(os.listdir("/proc/self/task")) == 1):
+            if self._fork_twice(fds, len(proc.list_names("/proc/self/task")) == 1):
                 return
         except BaseException as error:
             _refuse_fork(fds, _describe_failure(error))

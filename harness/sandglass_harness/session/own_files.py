@@ -21,28 +21,31 @@ def make_own(noted, skipped=None):
 
 
 def _group_by_description(files):
-    """Returns lists of descriptors that share an open file description, as those of dup(2) do. A flag that has no effect on files
-    shows it."""
-    groups, similar = [], {}
+    """Returns lists of descriptors that share an open file description, as those of dup(2) do."""
+    similar = {}
     for each in files:
-        others = similar.setdefault((each.stat.st_dev, each.stat.st_ino, each.flags, each.position), [])
-        same = _find_group(each, others) if others else None
-        if same is None:
-            others.append([each])
-            groups.append(others[-1])
-        else:
-            same.append(each)
-    return groups
+        similar.setdefault((each.stat.st_dev, each.stat.st_ino, each.flags, each.position), []).append(each)
+    return [same for group in similar.values() for same in ([group] if len(group) == 1 else _split(group))]
 
 
-def _find_group(each, groups):
+def _split(files):
+    """Splits descriptors of one file by a flag that has no effect on files, and that belongs to the description: in turn, each bit of a
+    descriptor's place is set as the flag of all, and read from all. Those with one description read the place of the last of them."""
+    places = [0] * len(files)
     try:
-        fcntl.fcntl(each.fd, fcntl.F_SETFL, each.flags ^ os.O_NONBLOCK)
-        same = next((group for group in groups if fcntl.fcntl(group[0].fd, fcntl.F_GETFL) != each.flags), None)
-        fcntl.fcntl(each.fd, fcntl.F_SETFL, each.flags)
-        return same
+        for bit in range(len(files).bit_length()):
+            for place, each in enumerate(files):
+                fcntl.fcntl(each.fd, fcntl.F_SETFL, each.flags ^ (os.O_NONBLOCK if place >> bit & 1 else 0))
+            for place, each in enumerate(files):
+                places[place] |= (fcntl.fcntl(each.fd, fcntl.F_GETFL) != each.flags) << bit
+        for each in files:
+            fcntl.fcntl(each.fd, fcntl.F_SETFL, each.flags)
     except OSError:
-        return None
+        return [[each] for each in files]
+    groups = {}
+    for place, each in zip(places, files):
+        groups.setdefault(place, []).append(each)
+    return list(groups.values())
 
 
 def _reopen(same):

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 
-from . import descriptors, event_loops, grades
+from . import descriptors, event_loops, grades, proc
 
 KILLED = -signal.SIGKILL
 _TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
@@ -104,10 +104,9 @@ def _repair_timers(noted):
 def _find_children():
     """Returns a dict from the pids of child processes to their exit codes, None for a living one."""
     found = {}
-    for task in os.listdir("/proc/self/task"):
+    for task in proc.list_names("/proc/self/task"):
         try:
-            with open(f"/proc/self/task/{task}/children", "rb") as file:
-                pids = file.read().split()
+            pids = proc.read(f"/proc/self/task/{task}/children").split()
         except OSError:
             continue
         for pid in map(int, pids):
@@ -177,8 +176,7 @@ def _foreign_error(pid):
 
 def _name_of(pid):
     try:
-        with open(f"/proc/{pid}/comm", "rb") as file:
-            return file.read().decode(errors="replace").strip()
+        return proc.read(f"/proc/{pid}/comm").decode(errors="replace").strip()
     except OSError:
         return str(pid)
 
@@ -286,8 +284,7 @@ def _repair_trackers():
 
 def _repair_openmp():
     """Limits OpenMP to one thread. GNU OpenMP would wait forever for the threads that it had before the fork."""
-    with open("/proc/self/maps", "rb") as lines:
-        paths = {os.fsdecode(line.split(None, 5)[5].strip()) for line in lines if b"omp" in line and line.count(b"/")}
+    paths = {os.fsdecode(line.split(None, 5)[5].strip()) for line in proc.read_maps() if b"omp" in line and line.count(b"/")}
     for path in paths:
         if not any(part in os.path.basename(path) for part in _OPENMP):
             continue

@@ -10,6 +10,7 @@ import struct
 import sys
 
 from .. import libc
+from . import proc
 
 PARTS = ("", "-journal", "-wal", "-shm")
 INDEX = "-shm"
@@ -58,8 +59,7 @@ def replace_index(index):
     """Replaces an index that this process has mapped by one of an unknown version: SQLite refuses it at once, also for a new
     connection beside the old one. SQLite believes that it still holds its locks, and would change the entries of others."""
     path, size = index.name(), os.fstat(index.fd).st_size
-    with open("/proc/self/maps", "rb") as lines:
-        mapped = [fields for fields in (line.split(None, 5) for line in lines) if len(fields) > 5]
+    mapped = [fields for fields in (line.split(None, 5) for line in proc.read_maps()) if len(fields) > 5]
     own = os.memfd_create("index")
     os.write(own, 2 * _make_header())
     os.ftruncate(own, size)

@@ -26,9 +26,11 @@ def _play(before, bad, after, between, removes):
     noted = repairs.note(namespace)
     noted.opened = [each for each in noted.opened if each.fd not in of_test]
     read, write = os.pipe()
+    opened, is_opened = os.pipe()
     origin = os.getpid()
     if os.fork():
         try:
+            os.read(opened, 1)  # the copy has its files
             exec(between, namespace.scope)
             os.write(write, json.dumps(descriptors.find_changed(noted.opened)).encode())
             cells.run(bad, 50, namespace)
@@ -38,6 +40,7 @@ def _play(before, bad, after, between, removes):
             os.kill(os.getpid(), signal.SIGKILL)
     os.setpgid(0, 0)
     own_files.make_own(noted.opened)
+    os.write(is_opened, b"1")
     os.close(write)
     with open(read) as changes:  # ends with the origin
         changed = json.loads(changes.read())
