@@ -167,7 +167,7 @@ export class SessionHost extends WorkspaceHost {
       }
       return { sandbox: loan.sandbox, ...definedOf(loan, ['executionId']), cell: turn, release }
     } catch (error) {
-      leave()
+      leave(true)
       throw error
     }
   }

@@ -30,15 +30,15 @@ export class RunDisplays {
   /** Displays beyond the bound of the session. */
   leftOut = 0
   readonly #redactor: Redactor
-  readonly #session: CellGroup | undefined
+  readonly #group: CellGroup | undefined
   #wireBytes = 0
   /** Characters of the texts that are kept. */
   #textChars = 0
 
-  /** @param session the session of a cell; undefined for a script. */
-  constructor(redactor: Redactor, session: CellGroup | undefined) {
+  /** @param group that of a cell; undefined for a script. */
+  constructor(redactor: Redactor, group: CellGroup | undefined) {
     this.#redactor = redactor
-    this.#session = session
+    this.#group = group
   }
 
   /**
@@ -84,12 +84,12 @@ export class RunDisplays {
   }
 
   #isWithinSession(wireBytes: number): boolean {
-    if (this.#session === undefined) return true
-    if (this.#session.displaysBytes + wireBytes > MAX_SESSION_BYTES) {
+    if (this.#group === undefined) return true
+    if (this.#group.displaysBytes + wireBytes > MAX_SESSION_BYTES) {
       this.leftOut += 1
       return false
     }
-    this.#session.displaysBytes += wireBytes
+    this.#group.displaysBytes += wireBytes
     return true
   }
 

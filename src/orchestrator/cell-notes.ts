@@ -48,8 +48,7 @@ export function describeVariables(end: CellEnd, warnings: ExecutionResult['warni
   if (state === 'lost') {
     const keepsFiles = warnings.every(({ code }) => code !== 'files_not_kept')
     const files = keepsFiles ? 'Files stay.' : 'Files are as they were before the script.'
-    const loss = describeLoss(reasonOfLoss(end), 'empty session').replace(/^t/, 'T')
-    return `${loss}. ${files} Create again what you need.`
+    return `Variables: ${describeLoss(reasonOfLoss(end), 'empty session')}. ${files} Create again what you need.`
   }
   const facts = [
     'Variables are as they were before the script. What it wrote to files stays, except what it appended to files that were open before it.',

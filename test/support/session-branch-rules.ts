@@ -97,6 +97,7 @@ shared = mmap.mmap(-1, 2); shared[:] = b"ab"`)
       'before = None\nwhile before != lines[:] or before == bytes(8):\n    before = lines[:]\n    time.sleep(0.3)\nstruct.unpack("q", lines[:])[0] < 20_000'
     expect(await session.run(waits, { timeoutSec: 20 })).toMatchObject({ status: 'step-done', value: true })
     expect(await other?.run('1')).toMatchObject({ status: 'step-done', value: 1 })
+    expect(await session.run('before == lines[:]')).toMatchObject({ value: true })
     await events?.return?.()
     await Promise.all([unread?.close(), other?.close()])
   })

@@ -58,6 +58,7 @@ export type Suite =
   | 'code-agent'
   | 'code-agent-restart'
   | 'store-processes'
+  | 'displays'
   | 'hostile-displays'
   | 'session-cells'
   | 'session-rollback'
@@ -87,6 +88,7 @@ export const SUITES: Readonly<Record<Suite, string>> = {
   store: 'test/unit/stores/directory.test.ts',
   'store-order': 'test/unit/stores/sync-order.slow.test.ts',
   'store-processes': 'test/unit/stores/two-processes.slow.test.ts',
+  displays: 'test/unit/executor/displays.test.ts',
   'hostile-displays': 'test/sandbox/hostile-displays.test.ts',
   'session-cells': 'test/sandbox/session/cells.test.ts',
   'session-rollback': 'test/sandbox/session/rollback.test.ts',

@@ -266,4 +266,18 @@ export const HOST_MUTATIONS: readonly Mutation[] = [
     selected: [{ suite: 'hostile-displays', titles: ['are bounded, and count for nothing else'] }],
     quick: [],
   },
+  {
+    name: 'bound-of-a-session',
+    defence: 'a session and its branches show a bounded amount',
+    instead: 'they show any amount',
+    patches: [
+      {
+        file: 'src/executor/run-displays.ts',
+        from: 'if (this.#group.displaysBytes + wireBytes > MAX_SESSION_BYTES) {',
+        to: 'if (wireBytes < 0) {',
+      },
+    ],
+    selected: [{ suite: 'displays', titles: ['beyond the limit of a session are left out'] }],
+    quick: [],
+  },
 ]

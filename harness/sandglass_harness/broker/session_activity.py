@@ -146,12 +146,12 @@ class SessionActivity(ProcessActivity):
 
     def _prepare_next_cell(self):
         if self.is_ready and descriptors.are_left():
-            self.head.prepare_cell()
+            self.head.make_cell_socket()
 
     def take_warnings(self):
         """Returns the warnings about the time between two cells."""
         warnings, self._warnings = self._warnings, []
-        self.rollback.returns = 0
+        self.rollback.forget_returns()
         return warnings
 
     def warn(self, code, message):

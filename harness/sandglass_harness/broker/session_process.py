@@ -60,7 +60,7 @@ class SessionProcess:
         except OSError:
             pass
 
-    def prepare_cell(self):
+    def make_cell_socket(self):
         """Creates the socket of the next cell, ahead of its request."""
         if self._next is None:
             self._next = socket.socketpair()
@@ -68,7 +68,7 @@ class SessionProcess:
 
     def begin_cell(self):
         """Sends it a new socket for the request and the frames of a cell."""
-        self.prepare_cell()
+        self.make_cell_socket()
         (self.socket, end), self._next = self._next, None
         self.tell(b"E", fds=[end.fileno()])
         end.close()

@@ -29,6 +29,10 @@ class SessionRollback:
 
     # ── its reasons ─────────────────────────────────────────────────────────────────────────────────────────────
 
+    def forget_returns(self):
+        """Forgets how often the session has gone back, because a cell has been told of it."""
+        self.returns = 0
+
     def begin(self):
         """Goes back to the last copy: the state before the cell, or after it if the head ended between two cells."""
         self._owner.copies.make_owed()

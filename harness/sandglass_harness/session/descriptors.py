@@ -34,7 +34,7 @@ class Noted:
         self.sampled = None  # the size at that time; None before
 
     @property
-    def is_file(self):
+    def has_position(self):
         """True for a regular file or a directory. Both have a position."""
         return self.position is not None
 
@@ -102,7 +102,7 @@ def find_changed(noted):
     have changed since it was noted."""
     changed = []
     for each in noted:
-        if each.is_file and each.is_written and each.is_here():
+        if each.has_position and each.is_written and each.is_here():
             now = os.fstat(each.fd)
             if (now.st_size, now.st_mtime_ns) != (each.size, each.mtime_ns):
                 changed.append([each.fd, os.lseek(each.fd, 0, os.SEEK_CUR), now.st_size, now.st_mtime_ns])
@@ -113,7 +113,7 @@ def note_changed(noted, changed):
     """Brings the record up to date with what find_changed() returned in another process with the same open files."""
     states = {fd: state for fd, *state in changed}
     for each in noted:
-        if each.fd in states and each.is_file and each.is_written:
+        if each.fd in states and each.has_position and each.is_written:
             position, size, each.mtime_ns = states[each.fd]
             each.is_changed = True
             if each.is_appended and size >= each.size:
@@ -125,7 +125,7 @@ def restore(noted, removes=False, is_branch=False):
     """Restores positions, sizes and locks of the files in this process, which make_own() has opened again. `removes` what was
     appended to them since; only the process that this one replaces may have done that. Returns messages about everything that could
     not be restored."""
-    files = [each for each in noted if each.is_file and each.is_here()]
+    files = [each for each in noted if each.has_position and each.is_here()]
     sizes = {each.fd: os.fstat(each.fd) for each in files}  # before any is changed: two descriptors can have the same file
     overwritten = {each.fd for each in files if _is_overwritten(each, sizes[each.fd])}
     names = {each.fd: each.name() for each in files}

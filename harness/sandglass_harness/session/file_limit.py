@@ -6,7 +6,7 @@ import resource
 _of_cells = None  # the limits of the cells, while they are raised
 
 
-def call(function):
+def call_with_descriptors(function):
     """Returns the result of `function`. Where it finds no descriptor, raises the limit of open files, and calls it again."""
     try:
         return function()

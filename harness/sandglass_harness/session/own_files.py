@@ -11,7 +11,7 @@ _KEPT_FLAGS = os.O_ACCMODE | os.O_APPEND | os.O_NONBLOCK | os.O_SYNC | os.O_DSYN
 def make_own(noted, skipped=None):
     """Opens the files of this process again, a fork that becomes a copy, except the descriptor `skipped`. Otherwise a lock of flock
     would last as long as the copy when a cell closes the file. Records a sample of what they contain. Never raises an OSError."""
-    files = [each for each in noted if each.is_file and each.fd != skipped and each.is_here()]
+    files = [each for each in noted if each.has_position and each.fd != skipped and each.is_here()]
     for same in _group_by_description(files):
         is_own = _reopen(same)
         for each in same:

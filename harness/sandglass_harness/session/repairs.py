@@ -15,6 +15,7 @@ _TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 _BROKEN = "its processes ended when the session was rolled back"
 _STAY = "stay with the session that this branch comes from"
 _ELSEWHERE = f"its processes {_STAY}"
+_UNKNOWN_RANDOM = object()
 _OPENMP = ("gomp", "libomp", "iomp")
 
 
@@ -75,20 +76,17 @@ def _describe_process_id(namespace):
     return ["the process id changes with each rollback and branch: a stored one is stale"] if namespace.names_process_id else []
 
 
-_UNKNOWN = object()
-
-
 def _note_random():
-    """Returns the state of the module's generator; None if it is not loaded, _UNKNOWN if a cell has put something else in its
+    """Returns the state of the module's generator; None if it is not loaded, _UNKNOWN_RANDOM if a cell has put something else in its
     place."""
     try:
         return sys.modules["random"].getstate() if "random" in sys.modules else None
     except Exception:
-        return _UNKNOWN
+        return _UNKNOWN_RANDOM
 
 
 def _repair_random(noted):
-    if noted.random_state is _UNKNOWN:
+    if noted.random_state is _UNKNOWN_RANDOM:
         return ["the state of the module random is not restored"]
     if noted.random_state is not None:
         sys.modules["random"].setstate(noted.random_state)

@@ -24,7 +24,7 @@ def find(noted):
     locked = {name for name, start in locks if start in _DATABASE_LOCKS}
     if not locked:
         return set(), set()
-    names = {each.name() for each in noted if each.is_file}
+    names = {each.name() for each in noted if each.has_position}
     busy = {name.removesuffix(INDEX) for name, start in locks if is_index(name) and start in _INDEX_LOCKS}
     idle = {name for name in locked - busy if name + INDEX in names}
     return locked - idle, idle

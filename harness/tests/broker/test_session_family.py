@@ -133,13 +133,13 @@ class SessionFamilyTest(unittest.TestCase):
         before, head = len(os.listdir("/proc/self/fd")), self.process()
         for is_prepared in (True, False):
             if is_prepared:
-                head.prepare_cell()
+                head.make_cell_socket()
             head.begin_cell()
             _, (end,), _, _ = socket.recv_fds(head._control_end, 16, 1)
             with head.take_cell_socket() as own, socket.socket(fileno=end) as other:
                 own.send(b"request")
                 self.assertEqual(other.recv(16), b"request")
-        head.prepare_cell()
+        head.make_cell_socket()
         head.close()
         self.assertEqual(len(os.listdir("/proc/self/fd")), before)
 

@@ -46,5 +46,5 @@ class FileLimitTest(unittest.TestCase):
             raise PermissionError
 
         with self.assertRaises(PermissionError):
-            file_limit.call(fail)
+            file_limit.call_with_descriptors(fail)
         self.assertIsNone(file_limit._of_cells)

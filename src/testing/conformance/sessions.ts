@@ -202,7 +202,7 @@ export function registerSessionTests(at: Fixture): void {
   )
 
   at.test(
-    'where memory runs out, the kernel chooses the process of a cell before the copies of its session',
+    'the process of a cell has a higher OOM score than the copies of its session, also after a rollback',
     ['broker', 'kernel'],
     () =>
       inSession(async (session) => {
