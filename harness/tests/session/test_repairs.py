@@ -187,6 +187,17 @@ class MendTest(unittest.TestCase):
             "await task", ["await task", "await asyncio.to_thread(abs, -3)"], ["'done'", "3"],
         )
 
+    def test_a_program_of_asyncio_is_told_as_killed(self):
+        before = ["import asyncio; p = await asyncio.create_subprocess_exec('sleep', '60')", "task = asyncio.create_task(p.wait())\nawait asyncio.sleep(0)"]
+        after = [*2 * ["await asyncio.wait_for(p.wait(), 5)"], "await asyncio.wait_for(task, 5)",
+                 "q = await asyncio.create_subprocess_exec('sh', '-c', 'exit 3'); await asyncio.wait_for(q.wait(), 5)"]
+        killed = str(-signal.SIGKILL)
+        self.assertEqual(after_rollback(before, "p.kill(); await p.wait()", after)[0], [killed, killed, killed, "3"])
+
+    def test_a_process_of_multiprocessing_that_has_ended_or_not_begun_can_be_used(self):
+        self.check("import multiprocessing, os; fork = multiprocessing.get_context('fork'); later, p = [fork.Process(target=os._exit, args=(3,)) for _ in '12']\n"
+                   "p.start(); p.join()", "p.close()", ["p.is_alive(), p.exitcode", "later.start(); later.join(); later.exitcode"], ["(False, 3)", "3"])
+
     def test_a_loop_of_a_cell_goes_on(self):
         self.check("import asyncio; loop = asyncio.new_event_loop(); loop.run_until_complete(asyncio.sleep(0))",
                    "loop.run_until_complete(asyncio.sleep(0)); loop.close()", "loop.run_until_complete(asyncio.sleep(0.001, 5))", "5")
