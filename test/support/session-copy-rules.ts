@@ -132,6 +132,27 @@ resource.getrlimit(resource.RLIMIT_NOFILE)`
     expect(await session.run(emptied)).toMatchObject({ value: 2, checkpoint })
   })
 
+  test('a cell that leaves a few descriptors has a copy', async () => {
+    await using session = await workspace().session()
+    const fill = `import os, resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (200, 2000))
+def leave(count):
+    fds = []
+    try:
+        while True: fds.append(os.dup(0))
+    except OSError: pass
+    for _ in range(count): os.close(fds.pop())
+    return fds`
+    await session.run(fill)
+    for (const count of [1, 2, 3, 4, 5, 6]) {
+      await session.run(`fds = leave(${count}); x = ${count}`)
+      const next = await session.run('for fd in fds: os.close(fd)\nx')
+      expect({ count, ...next.checkpoint }).toEqual({ count, grade: 'whole', lacks: [] })
+      expect(await session.run(`x = 0; ${CRASH}`)).toMatchObject({ state: 'rolled-back', missing: [] })
+      expect(await session.run('x')).toMatchObject({ value: count })
+    }
+  })
+
   test('a cell that leaves no descriptor below the hard limit ends, and the next one says why it cannot begin', async () => {
     await using session = await workspace().session()
     await session.run('import os, resource\nx = 1')

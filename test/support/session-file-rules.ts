@@ -198,6 +198,7 @@ first, second = (open("dup.txt", "rb", buffering=0) for _ in range(2))`)
     expect((await session.run(use('three'))).value).toEqual([`${before}three\nagain\n`, 4, 0])
     await session.run('log.truncate(8)')
     expect((await branch?.run(use('branch')))?.value).toEqual([`${before}branch\nagain\n`, 4, 0])
+    await branch?.close()
   })
 
   test('a directory that is read half-way is read on after a rollback', async () => {
@@ -340,6 +341,19 @@ for mock in mocks: mock.start()`)
     expect(await branch?.run('db.commit()')).toMatchObject({ error: CLOSED })
     await checkLost(branch as Session, 'begun.db')
     expect(await session.run(`db.commit(); ${CHECKED}`)).toMatchObject({ value: [[1], ['ok']] })
+  })
+
+  test('a new connection of SQLite works beside a cursor of the lost one', async () => {
+    await using session = await workspace().session()
+    await session.run(
+      `import os, sqlite3\n${wal('read.db')}\ndb.executemany("insert into t values (?)", [(n,) for n in range(3000)]); db.commit()
+cursor = db.execute("select * from t"); cursor.fetchone()`,
+    )
+    const broken = await session.run('os._exit(1)')
+    const told = 'read.db: SQLite was in a transaction there; close the connection, and connect again'
+    expect(broken).toMatchObject({ state: 'rolled-back', missing: ['lost: the SQLite transaction on read.db', told] })
+    const again = 'db = sqlite3.connect("read.db"); db.execute("select count(*) from t").fetchone()[0]'
+    expect(await session.run(again)).toMatchObject({ error: null, value: 3000 })
   })
 }
 

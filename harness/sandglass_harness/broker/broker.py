@@ -46,6 +46,7 @@ class Broker:
         self._spare = None
         self._run = self._traffic = None
         self._uses = 0
+        self._is_growth_due = False
         self._reset_nonce = None
 
     # ── life ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -76,6 +77,9 @@ class Broker:
         self._channel.update_write_watch()
         if self._state is RUNNING:
             self._traffic.apply_back_pressure(self._channel.outbox.size)
+        elif self._state is FORKING and self._is_growth_due:
+            self._is_growth_due = False
+            self._sandbox.note_growth()  # the last run is freed, and no part of the next request can have come yet
 
     def _wait_ms(self):
         if self._end.phase is COLLECTING and self._channel.outbox.size < HIGH_WATER_BYTES:
@@ -228,6 +232,7 @@ class Broker:
 
     def _make_spare(self):
         self._state = FORKING
+        self._is_growth_due = True
         self._spare = Spare()
         try:
             self._zygote.ask_to_fork(self._spare)

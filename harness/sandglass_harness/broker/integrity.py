@@ -38,20 +38,21 @@ class ProcessLimits:
 
 
 class MemoryGrowth:
-    """The own memory of processes, compared with that at start. It does not grow from run to run, unless a run makes it."""
+    """The own memory of a process, compared with that at start. It does not grow from run to run, unless a run makes it."""
 
-    def __init__(self, pids):
-        opened = [open_proc(f"{pid}/statm") for pid in pids]
-        self._files = [fd for fd in opened if fd is not None]
+    def __init__(self, pid):
+        self._file = open_proc(f"{pid}/statm")
         self._normal = self._read()
 
     def is_large(self):
-        """True if one of them holds MAX_GROWTH_BYTES more than at start."""
-        return any(now - normal > MAX_GROWTH_BYTES for now, normal in zip(self._read(), self._normal))
+        """True if it holds MAX_GROWTH_BYTES more than at start."""
+        return self._read() - self._normal > MAX_GROWTH_BYTES
 
     def _read(self):
-        fields = [os.pread(fd, 256, 0).split() for fd in self._files]
-        return [(int(resident) - int(shared)) * _PAGE_BYTES for _, resident, shared, *_ in fields]
+        if self._file is None:
+            return 0
+        _, resident, shared, *_ = os.pread(self._file, 256, 0).split()
+        return (int(resident) - int(shared)) * _PAGE_BYTES
 
 
 def status_field(pid, name):

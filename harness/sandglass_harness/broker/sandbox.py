@@ -25,7 +25,7 @@ class Sandbox:
         self.terminals = Terminals()
         self.network = NetworkCounters()
         self.memory_kills = MemoryKills()
-        self.cpu_time = self._uncollected = self._growth = None  # before the first spare
+        self.cpu_time = self._uncollected = self._growth = self._zygote_growth = None  # before the first spare
         self._has_grown = False
         self.shows_ends = False  # True if the kernel shows the status of an unreaped process, and whether it started others
         self._leaked_fds = len(leaked_fds)
@@ -37,7 +37,7 @@ class Sandbox:
         self._pids = [os.getpid(), self.zygote.pid]
         self._limits = integrity.ProcessLimits(self._pids)
         self._normal = self._limits.read()
-        self._growth = integrity.MemoryGrowth(self._pids)
+        self._growth, self._zygote_growth = (integrity.MemoryGrowth(pid) for pid in self._pids)
         self._uncollected = Uncollected(self.config["scratch"])
         self._loadavg = integrity.open_proc("loadavg")
         self._last_pid_moves = integrity.last_pid(self._loadavg) == spare_pid
@@ -63,14 +63,20 @@ class Sandbox:
         return self._uncollected is None or self._uncollected.is_gone(WIPE_SEC)
 
     def note_resources(self):
-        """Notes the CPU time, and whether broker or zygote has grown for good. Called between two runs, when nothing of the last one is
-        held; a sandbox that has grown ends with the next one."""
-        if self._growth is None:
+        """Notes the CPU time, and whether the zygote has grown for good; a sandbox that has grown ends with its next run. Called when the
+        next spare is ready."""
+        if self._zygote_growth is None:
             return
         self.cpu_time.note()
-        if self._growth.is_large():
+        if self._zygote_growth.is_large():
+            self._has_grown = True
+
+    def note_growth(self):
+        """Notes whether the broker has grown for good. Called between two runs, when it holds neither the last one nor a part of the next
+        one: a large request is 20 MiB and more."""
+        if self._growth is not None and self._growth.is_large():
             trim_heap()
-            self._has_grown = self._growth.is_large()
+            self._has_grown = self._has_grown or self._growth.is_large()
 
     def clean(self, closed_sockets=0):
         """Wipes the directories. Returns True if they are empty and their space is free, no run has used the network, and broker

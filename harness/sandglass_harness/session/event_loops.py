@@ -6,12 +6,16 @@ import signal
 import sys
 import types
 
+_names_of, _mro_of = type.__dict__["__dict__"].__get__, type.__dict__["__mro__"].__get__
 MAX_ATTRIBUTES = 100  # of an object in which an event loop is looked for
 
 
 def find_replaced(namespace):
     """Returns the descriptors of sockets that repair() recreates."""
-    loops = _find(namespace)
+    try:
+        loops = _find(namespace)
+    except Exception:  # an object of a cell
+        return set()
     return {end.fileno() for loop in loops for end in (getattr(loop, "_ssock", None), getattr(loop, "_csock", None)) if end is not None}
 
 
@@ -44,13 +48,14 @@ def _find(namespace):
 
 
 def _attributes_of(value):
-    """Returns the attributes of an object without calling its methods."""
+    """Returns the attributes of an object without calling its methods or properties."""
     if issubclass(type(value), (type, types.ModuleType)):
         return ()
-    try:
-        found = object.__getattribute__(value, "__dict__")
-    except AttributeError:
+    places = (_names_of(kind).get("__dict__") for kind in _mro_of(type(value)))
+    place = next((each for each in places if each is not None), None)
+    if type(place) is not types.GetSetDescriptorType:
         return ()
+    found = place.__get__(value)
     return list(found.values()) if type(found) is dict and len(found) <= MAX_ATTRIBUTES else ()
 
 

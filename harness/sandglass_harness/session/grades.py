@@ -43,7 +43,8 @@ def describe():
     """Returns the result of find() as a field of the wire. Never raises, whatever cells have done to Python, because the broker
     waits for the end of the cell."""
     try:
-        grade, lacks = file_limit.call_with_descriptors(find)
+        file_limit.raise_until_cell()
+        grade, lacks = find()
     except BaseException as error:
         grade, lacks = NONE, [f"it is not known what a copy would lack: {explain.describe_briefly(error)}"]
     return {"grade": grade, "lacks": cut_items(lacks)}

@@ -58,7 +58,8 @@ class Head:
         self._name = None  # of a copy: its process name before the fork
         self._pid = os.getpid()
         signal.signal(signal.SIGINT, emit.on_interrupt)
-        os.register_at_fork(after_in_child=_disconnect)
+        self._control_identity = connections.identity_of(CONTROL_FD)
+        os.register_at_fork(after_in_child=self._disconnect)
 
     def _give_up(self, why):
         """Reports why the session cannot start, and waits for the broker to end it: the broker must read the reason before the
@@ -212,6 +213,7 @@ class Head:
         for fd in fds:
             os.close(fd)
         _move(control, CONTROL_FD)
+        self._control_identity = connections.identity_of(CONTROL_FD)
         if is_alone:
             output.drop()
         else:
@@ -283,20 +285,21 @@ class Head:
         if self._bridge is not None:
             self._bridge.reset()
 
+    def _disconnect(self):
+        """Takes the socket for commands from a process that was forked. A copy gets one of its own."""
+        try:
+            if connections.identity_of(CONTROL_FD) != self._control_identity:  # this process has closed it, and has a file there
+                return
+            nothing = os.open(os.devnull, os.O_RDWR)  # in its place, so that no file gets its number
+            os.dup2(nothing, CONTROL_FD, inheritable=False)
+            os.close(nothing)
+        except OSError:  # it is closed, or no descriptor is left
+            pass
+
     def _make_bridge(self):
         if self._bridge is None:
             self._bridge = host_tools.Bridge(FRAME_FD, self._emitter)
         return self._bridge
-
-
-def _disconnect():
-    """Takes the socket for commands from a process that was forked. A copy gets one of its own."""
-    try:
-        nothing = os.open(os.devnull, os.O_RDWR)  # in its place, so that no file gets its number
-        os.dup2(nothing, CONTROL_FD, inheritable=False)
-        os.close(nothing)
-    except OSError:  # no descriptor is left
-        pass
 
 
 def _end(why):

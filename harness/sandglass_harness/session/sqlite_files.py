@@ -38,21 +38,40 @@ def is_index(path):
 def close_connections(databases):
     """Closes the connections to databases whose files are disabled: SQLite lets connections of one process share their locks, so that
     a new one would not work beside them. Those of another thread stay open."""
-    kind = getattr(sys.modules.get("_sqlite3"), "Connection", None)
-    if kind is None or not databases:
+    sqlite = sys.modules.get("_sqlite3")
+    if sqlite is None or not databases:
         return
     gc.unfreeze()  # otherwise the objects of earlier cells are not found
-    found = [each for each in gc.get_objects() if issubclass(type(each), kind)]
+    objects = gc.get_objects()
     gc.freeze()
-    for connection in found:
+    cursors = [each for each in objects if issubclass(type(each), sqlite.Cursor)]
+    for connection in objects:
+        if not issubclass(type(connection), sqlite.Connection):
+            continue
         try:
-            cursor = kind.cursor(connection)
-            cursor.row_factory = None
-            names = [os.fsdecode(name) for _, _, name in cursor.execute("pragma database_list").fetchall() if name]
-            if not databases.isdisjoint(names):
-                kind.close(connection)
+            if not databases.isdisjoint(_find_databases(sqlite, connection)):
+                for cursor in cursors:  # SQLite keeps a connection open until its statements have ended
+                    _close_cursor(sqlite, cursor, connection)
+                sqlite.Connection.close(connection)
         except Exception:  # it is closed, or belongs to another thread
             continue
+
+
+def _find_databases(sqlite, connection):
+    """Returns the paths of the databases of a connection."""
+    cursor = sqlite.Connection.cursor(connection)
+    cursor.row_factory = None
+    found = [os.fsdecode(name) for _, _, name in cursor.execute("pragma database_list").fetchall() if name]
+    cursor.close()
+    return found
+
+
+def _close_cursor(sqlite, cursor, connection):
+    try:
+        if sqlite.Cursor.connection.__get__(cursor) is connection:
+            sqlite.Cursor.close(cursor)
+    except Exception:  # it was never initialised
+        pass
 
 
 def replace_index(index):

@@ -134,6 +134,8 @@ class OwnSandbox(sandbox.Sandbox):
     def note_resources(self):
         pass
 
+    note_growth = note_resources
+
     def clean(self, _closed_sockets=0):
         return self.roots.wipe(WIPE_SEC)
 

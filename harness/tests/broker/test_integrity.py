@@ -116,7 +116,7 @@ class MemoryGrowthTest(unittest.TestCase):
         os.read(self.done, 1)
 
     def test_it_is_large_from_16_MiB_on_and_not_when_they_are_given_back(self):
-        growth = integrity.MemoryGrowth([os.getpid(), self.pid])
+        growth = integrity.MemoryGrowth(self.pid)
         found = []
         for mebibytes in (8, 12, 0):
             self.hold(mebibytes)

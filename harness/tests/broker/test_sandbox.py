@@ -26,7 +26,7 @@ class OwnSandbox(Sandbox):
         self._limits = integrity.ProcessLimits(pids)
         self._normal = self._limits.read()
         trim_heap()  # what earlier tests have freed would count against the growth
-        self._growth = integrity.MemoryGrowth(pids)
+        self._growth = integrity.MemoryGrowth(os.getpid())
         self._has_grown = False
 
 
@@ -39,7 +39,7 @@ def clean_after(mebibytes, is_kept):
         held.write(bytes(len(held)))
         if not is_kept:
             held.close()
-        sandbox.note_resources()
+        sandbox.note_growth()
         return [*found, sandbox.clean()]
 
 

@@ -32,19 +32,23 @@ def _find_without_descriptors(soft, hard):
         os.closerange(20, soft)  # for the answer of the test
 
 
+def _raise_with_some_left(soft, hard):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    grades.describe()
+    grades.describe()
+    raised = _limit()
+    file_limit.restore()
+    return [raised, _limit()]
+
+
 class FileLimitTest(unittest.TestCase):
     def test_the_limit_is_raised_until_it_is_restored(self):
         self.assertEqual(forked.call(_find_without_descriptors, 64, 128), [{"grade": "whole", "lacks": []}, 128])
+
+    def test_a_few_descriptors_that_are_left_are_not_enough_for_a_copy(self):
+        self.assertEqual(forked.call(_raise_with_some_left, 64, 128), [[128, 128], [64, 128]])
 
     def test_a_limit_that_cannot_be_raised_is_a_reason(self):
         found, limit = forked.call(_find_without_descriptors, 64, 64)
         self.assertEqual((found["grade"], limit), ("none", 64))
         self.assertIn("[Errno 24]", found["lacks"][0])
-
-    def test_another_error_raises_no_limit(self):
-        def fail():
-            raise PermissionError
-
-        with self.assertRaises(PermissionError):
-            file_limit.call_with_descriptors(fail)
-        self.assertIsNone(file_limit._of_cells)

@@ -92,3 +92,16 @@ worker = Worker(); worker.run()`)
   expect(await session.run('worker.loop.close(); os._exit(1)')).toMatchObject({ state: 'rolled-back', missing: [] })
   expect(await session.run('worker.run()')).toMatchObject({ error: null, value: 3 })
 })
+
+test('attributes that an object computes are not asked for, and cost no copy', async () => {
+  await using session = await workspace.session()
+  await session.run(`import asyncio, os
+class Lazy:
+    @property
+    def __dict__(self): asked.append(1); raise KeyError
+asked, lazy = [], Lazy()`)
+  expect(await session.run('x = 1')).toMatchObject({ checkpoint: { grade: 'whole' } })
+  const broken = await session.run('x = 2; os._exit(1)')
+  expect(broken).toMatchObject({ state: 'rolled-back', missing: [] })
+  expect(await session.run('[x, asked]')).toMatchObject({ value: [1, []] })
+})

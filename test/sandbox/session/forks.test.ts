@@ -124,3 +124,18 @@ test('a script reports what its own process does, not what its child does', asyn
   expect(await run('sys.exit(3)')).toEqual(['completed', null, 3, undefined])
   expect(await run('pass')).toEqual(['completed', null, 0, undefined])
 })
+
+test('a child that has closed all descriptors forks without losing the files that it then opens', async () => {
+  await using session = await workspace.session()
+  const daemon = `import os
+if os.fork() == 0:
+    os.closerange(3, 100)
+    files = [open(f"{n}.txt", "w") for n in range(6)]
+    if os.fork() == 0:
+        for n, file in enumerate(files): file.write(str(n)); file.flush()
+        os._exit(0)
+    os.wait(); os._exit(0)
+os.wait()
+[open(f"{n}.txt").read() for n in range(6)]`
+  expect(await session.run(daemon)).toMatchObject({ error: null, value: ['0', '1', '2', '3', '4', '5'] })
+})
