@@ -139,8 +139,9 @@ interface Holdings {
 
 async function holdingsOf(session: Session, processesOf: Tested['processesOf']): Promise<Holdings> {
   const { value, sandbox } = await session.run(LOOK)
-  // No copy is being made any more.
+  // No copy is being made any more, and that of the last cell has ended.
   await session.variables()
+  await expect.poll(() => processesOf(sandbox.id).filter(isCopy).length, { timeout: 5000 }).toBe(1)
   const [headMiB = Number.NaN, sources = Number.NaN, characters = Number.NaN] = value as number[]
   const processes = processesOf(sandbox.id)
   const broker = processes.find((pid) => processOf(pid)?.insidePid === 1)
@@ -154,4 +155,8 @@ async function holdingsOf(session: Session, processesOf: Tested['processesOf']):
     processes: processes.length,
     hostMiB: heldMemory() / MiB,
   }
+}
+
+function isCopy(pid: number): boolean {
+  return processOf(pid)?.name.startsWith('copy:') === true
 }

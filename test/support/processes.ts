@@ -3,6 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 /** A process of this machine, from /proc. */
 export interface HostProcess {
   readonly pid: number
+  /** At most 15 characters. */
+  readonly name: string
   readonly parent: number
   readonly state: string
   readonly uid: number
@@ -23,6 +25,7 @@ export function processOf(pid: number): HostProcess | undefined {
     if (state === 'Z' || state === 'X') return undefined
     return {
       pid,
+      name: fields.get('Name') ?? '',
       parent: Number(fields.get('PPid')),
       state,
       uid: Number(fields.get('Uid')?.split('\t')[0]),
