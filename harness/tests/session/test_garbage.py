@@ -28,10 +28,12 @@ class GarbageTest(unittest.TestCase):
             of_session.freeze()
             ref = let_go()
             of_session.freeze()
+            frozen = gc.get_freeze_count()
             partial = [gc.collect(0), gc.collect(1), ref() is None]
-            return partial[2], gc.collect() > 0, ref() is None, gc.get_freeze_count()
+            # Python 3.12 freezes immortal objects itself.
+            return partial[2], gc.collect() > 0, ref() is None, gc.get_freeze_count() < frozen / 2
 
-        self.assertEqual(forked.call(go), [False, True, True, 0])
+        self.assertEqual(forked.call(go), [False, True, True, True])
 
     def test_a_session_that_never_froze_leaves_the_objects_of_the_zygote_frozen(self):
         def go():
