@@ -249,6 +249,7 @@ for mock in mocks: mock.start()`)
     const read =
       '_ = ends[1].setblocking(False)\ntry: got = ends[1].recv(99).decode()\nexcept OSError: got = "closed"\ngot'
     expect((await branch?.run(read))?.value).not.toBe('for the session alone')
+    await branch?.close()
   })
 
   test('a lock of flock ends when a cell closes its file, also beside a checkpoint', async () => {
@@ -340,6 +341,7 @@ for mock in mocks: mock.start()`)
     expect(branch?.missing).toEqual(['not in this branch: the SQLite transaction on begun.db', told])
     expect(await branch?.run('db.commit()')).toMatchObject({ error: CLOSED })
     await checkLost(branch as Session, 'begun.db')
+    await branch?.close()
     expect(await session.run(`db.commit(); ${CHECKED}`)).toMatchObject({ value: [[1], ['ok']] })
   })
 
