@@ -56,6 +56,11 @@ export const KNOWN_DIFFERENCES: readonly KnownDifference[] = [
     why: "The nodes are the host's, and everybody who writes to `/dev/null` sets its times. A script chooses when it writes",
   },
   {
+    what: 'free space of the disk that holds the root directory, in `statvfs` (`docker`)',
+    places: /^statvfs \/ free$/,
+    why: "The root directory of a container is read-only, and on the daemon's disk, whose free space everything on the machine changes. A script cannot write to this disk",
+  },
+  {
     what: "counters of the container's control group in `/sys/fs/cgroup` (`docker`)",
     places: /^\/sys\/fs\/cgroup\//,
     why: 'The kernel adds up CPU time, page faults, failed forks and peak memory of the container. A script chooses by how much they grow: some 20 bits in each of about ten counters. The engine `local` mounts no control groups; `maxUses: 1` gives each run a container of its own',

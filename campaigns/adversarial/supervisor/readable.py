@@ -118,7 +118,10 @@ def note_calls():
     found["cwd"] = os.getcwd()
     found["environment"] = short(repr(sorted(os.environ)))
     for path in ("/", "/workspace", "/tmp", "/var/tmp", "/dev/shm", "/dev/pts"):
-        found[f"statvfs {path}"] = short(repr(os.statvfs(path)))
+        space = os.statvfs(path)
+        free = (space.f_bfree, space.f_bavail, space.f_ffree, space.f_favail)
+        found[f"statvfs {path} free"] = repr(free)
+        found[f"statvfs {path}"] = short(repr([getattr(space, name) for name in ("f_bsize", "f_frsize", "f_blocks", "f_files", "f_flag", "f_namemax")]))
     for number in range(64):
         found[f"sysconf {number}"] = tried(os.sysconf, number)
 
